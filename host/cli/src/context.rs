@@ -9,6 +9,7 @@ use super::credentials;
 use super::error::CliError;
 use super::plugin_gate::{PluginGate, UnacceptedPolicy};
 use super::print::eprint_line;
+use super::user_dirs;
 use cofferdam::audit::AuditStore;
 use cofferdam::config::{
     OwnPaths, PluginLockFile, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags,
@@ -47,7 +48,8 @@ pub(super) fn load_settings(
         ..PolicyPaths::for_current_user(&user_dirs, &common.workspace)
     };
     let loaded = paths.load(settings.profile)?;
-    Ok((settings.with_policy(&loaded.policy).0, user_dirs))
+    let home = common.environment.home.as_deref();
+    Ok((settings.with_policy(&loaded.policy, home).0, user_dirs))
 }
 
 /// Reads the configuration and the flags without applying any policy.
@@ -57,7 +59,7 @@ pub(super) fn load_chosen_settings(
 ) -> Result<(RunSettings, UserDirectories), CliError> {
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
     Workspace::open(&common.workspace, &common.environment)?;
-    let user_dirs = UserDirectories::for_current_user()?;
+    let user_dirs = user_dirs::for_current_user(&common.environment)?;
     Ok((read_settings(common, flags, &user_dirs)?, user_dirs))
 }
 
@@ -66,9 +68,10 @@ fn read_settings(
     flags: SettingsFlags,
     user_dirs: &UserDirectories,
 ) -> Result<RunSettings, CliError> {
+    let home = common.environment.home.as_deref();
     let raw = match &common.config {
-        Some(path) => RawConfig::read_required(path)?,
-        None => RawConfig::read(&user_dirs.config_file())?,
+        Some(path) => RawConfig::read_required(path, home)?,
+        None => RawConfig::read(&user_dirs.config_file(), home)?,
     };
     raw.check_own_paths(&own_paths(common, user_dirs))?;
     Ok(RunSettings::resolve(flags, |name| std::env::var(name).ok(), raw)?)
@@ -129,19 +132,19 @@ fn load_context_with(
     // Checked first, so that an invalid directory is not reported as an unreadable policy.
     Workspace::open(&common.workspace, &common.environment)?;
     let mut warnings = Vec::new();
-    let user_dirs = UserDirectories::for_run(&mut warnings)?;
+    let user_dirs = user_dirs::for_run(&common.environment, &mut warnings)?;
     warnings.iter().for_each(|warning| warn(warning));
     let settings = read_settings(common, flags, &user_dirs)?;
     let policy =
         PolicyPaths::for_current_user(&user_dirs, &common.workspace).load(settings.profile)?;
-    let (mut settings, _) = settings.with_policy(&policy.policy);
+    let (mut settings, _) =
+        settings.with_policy(&policy.policy, common.environment.home.as_deref());
     settings.mode = effective_mode(&policy.policy, mode_flag, settings.mode)?;
     let (credentials, host_keys) = credentials::load(&settings)?;
     let secrets: Vec<ApiKey> =
         model_settings(&settings).secrets().into_iter().chain(host_keys).collect();
-    let record = |change: &AuthorityChange<'_>| {
-        audit::record_change(&settings, &user_dirs, &common.workspace, change)
-    };
+    let record =
+        |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
     let mut plugin_gate =
         PluginGate::new(unaccepted, lock_file(common, &user_dirs), &record, common)?;
     let added = plugin_gate.added_paths();

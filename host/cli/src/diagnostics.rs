@@ -20,7 +20,8 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use super::args::LogArgs;
 use super::error::CliError;
 use super::print::eprint_line;
-use cofferdam::config::UserDirectories;
+use super::user_dirs;
+use cofferdam::sandbox::HostEnvironment;
 
 /// The environment variable with filter directives.
 const VARIABLE: &str = "COFFERDAM_LOG";
@@ -35,7 +36,11 @@ const CHAT_LOG: &str = "chat.log";
 /// # Errors
 ///
 /// If the filter is not valid or the file cannot be opened.
-pub(super) fn init(args: &LogArgs, draws_on_terminal: bool) -> Result<(), CliError> {
+pub(super) fn init(
+    args: &LogArgs,
+    environment: &HostEnvironment,
+    draws_on_terminal: bool,
+) -> Result<(), CliError> {
     let Some(directives) = directives(args.verbose, std::env::var(VARIABLE).ok()) else {
         return Ok(());
     };
@@ -47,7 +52,7 @@ pub(super) fn init(args: &LogArgs, draws_on_terminal: bool) -> Result<(), CliErr
     })?;
     let file = match &args.log_file {
         Some(path) => Some(path.clone()),
-        None if draws_on_terminal => Some(chat_log()?),
+        None if draws_on_terminal => Some(chat_log(environment)?),
         None => None,
     };
     let (writer, is_terminal) = match &file {
@@ -82,8 +87,8 @@ fn is_own_record(metadata: &Metadata<'_>) -> bool {
     package == "cofferdam" || package.starts_with("cofferdam_")
 }
 
-fn chat_log() -> Result<PathBuf, CliError> {
-    let directory = UserDirectories::for_current_user()?.state().to_owned();
+fn chat_log(environment: &HostEnvironment) -> Result<PathBuf, CliError> {
+    let directory = user_dirs::for_current_user(environment)?.state().to_owned();
     cofferdam::private_dir::create(&directory).map_err(|error| {
         CliError::new(format!("cannot create {}: {error}", directory.display()))
     })?;

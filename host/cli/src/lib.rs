@@ -37,6 +37,7 @@ mod tools;
 mod trust;
 mod undo;
 mod usage;
+mod user_dirs;
 mod wrap;
 
 use std::process::ExitCode;
@@ -60,7 +61,9 @@ pub fn run() -> ExitCode {
     if command.is_some() && has_chat_options {
         return usage::report(&args::misplaced_options_error());
     }
-    if let Err(error) = diagnostics::init(&log, draws_on_terminal(command.as_ref())) {
+    if let Err(error) =
+        diagnostics::init(&log, &common.environment, draws_on_terminal(command.as_ref()))
+    {
         return error.report();
     }
     let result = match command {

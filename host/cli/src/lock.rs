@@ -57,12 +57,7 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
                 digest: plugin.digest(),
                 new_permissions: &new_permissions,
             };
-            audit::record_change(
-                &context.settings,
-                &context.user_dirs,
-                &common.workspace,
-                &change,
-            )?;
+            audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
             lock.accept_plugin(path, plugin);
             accepted.push((*path, *plugin));
         }

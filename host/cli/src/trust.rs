@@ -21,9 +21,8 @@ pub(super) fn run(common: &CommonArgs, args: &TrustArgs) -> CommandResult {
     )?;
     let paths = PolicyPaths::for_current_user(&user_dirs, &common.workspace);
     // Changes of trust are recorded before they take effect.
-    let record = |change: &AuthorityChange<'_>| {
-        audit::record_change(&settings, &user_dirs, &common.workspace, change)
-    };
+    let record =
+        |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
     let file = paths.project_file()?;
     if args.show {
         return Ok(print_status(file.as_ref(), &PolicyTrustStore::read(&paths.trust)?));

@@ -40,7 +40,7 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
     let entries = history.list()?;
     let newest =
         entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
-    audit::record_change(&settings, &user_dirs, workspace.root(), &AuthorityChange::Undo(newest))?;
+    audit::record_change(&settings, &user_dirs, common, &AuthorityChange::Undo(newest))?;
     let undone = history.undo(&workspace, args.force);
     if let Err(HistoryError::Empty) = undone {
         report_leftovers(&history)?;

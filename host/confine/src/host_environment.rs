@@ -20,7 +20,7 @@ pub struct HostEnvironment {
 
 impl HostEnvironment {
     /// Returns the value of an environment variable.
-    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+    pub fn variable(&self, name: &str) -> Option<OsString> {
         self.variables.iter().find(|(known, _)| known == OsStr::new(name)).map(|(_, v)| v.clone())
     }
 

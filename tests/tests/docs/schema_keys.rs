@@ -24,7 +24,7 @@ struct ParserSchema {
 
 fn config() -> ParserSchema {
     let parse = |text: &str| {
-        RawConfig::parse(text, Path::new("/c/config.toml"))
+        RawConfig::parse(text, Path::new("/c/config.toml"), None)
             .map(|_| ())
             .map_err(|error| error.to_string())
     };

@@ -7,7 +7,6 @@ mod record_text;
 mod show;
 mod verify;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -16,10 +15,12 @@ use super::context::model_settings;
 use super::error::{CliError, CommandResult};
 use super::exit;
 use super::print::eprint_line;
+use super::user_dirs;
 pub(super) use args::AuditArgs;
 use args::AuditCommand;
 use cofferdam::audit::{
-    AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, NotifyUser, inspect_logs,
+    AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, NotifyUser, Principal,
+    inspect_logs,
 };
 use cofferdam::config::{HomeDirectoryError, RunSettings, UserDirectories};
 use cofferdam::session::RedactSecrets;
@@ -27,7 +28,7 @@ use cofferdam::terminal_escape;
 use cofferdam::tools::{AuditSink as _, AuthorityChange};
 
 pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
-    let store = AuditStore::new(UserDirectories::for_current_user()?.audit());
+    let store = AuditStore::new(user_dirs::for_current_user(&common.environment)?.audit());
     let AuditArgs { command, session } = args;
     if let AuditCommand::Prune(which) = command {
         if session.is_some() {
@@ -74,20 +75,15 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
 pub(super) fn record_change(
     settings: &RunSettings,
     user_dirs: &UserDirectories,
-    workspace: &Path,
+    common: &CommonArgs,
     change: &AuthorityChange<'_>,
 ) -> Result<(), CliError> {
     let (redact, notify) = (
         key_redactor(settings),
         Box::new(|text: &str| eprint_line(&terminal_escape::escape_line(text, 600))),
     );
-    match open_log(
-        settings,
-        user_dirs,
-        &run_start_without_tools(settings, workspace),
-        redact,
-        notify,
-    )? {
+    match open_log(settings, user_dirs, &run_start_without_tools(settings, common), redact, notify)?
+    {
         Some(audit) => audit.record_change(change).map_err(|error| {
             CliError::new(format!(
                 "cannot record the change in the audit log: \
@@ -98,12 +94,14 @@ pub(super) fn record_change(
     }
 }
 
-fn run_start_without_tools(settings: &RunSettings, workspace: &Path) -> AuditRunStart<'static> {
+fn run_start_without_tools(settings: &RunSettings, common: &CommonArgs) -> AuditRunStart<'static> {
+    let workspace = &common.workspace;
     AuditRunStart {
+        principal: Principal::new(&common.environment),
         session: None,
         workspace: workspace
             .canonicalize()
-            .unwrap_or_else(|_| workspace.to_owned())
+            .unwrap_or_else(|_| workspace.clone())
             .display()
             .to_string(),
         mode: settings.mode,

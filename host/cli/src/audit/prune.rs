@@ -24,7 +24,7 @@ pub(super) fn run(common: &CommonArgs, store: &AuditStore, args: &AuditPruneArgs
     // Even if the configuration disables the audit log: logs are only removed if a record says so.
     let audit = AuditWriter::begin(
         store,
-        &run_start_without_tools(&settings, &common.workspace),
+        &run_start_without_tools(&settings, common),
         key_redactor(&settings),
         notify,
     )?;

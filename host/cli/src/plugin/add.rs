@@ -63,7 +63,7 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
         digest: plugin.digest(),
         new_permissions: &accepted.1,
     };
-    audit::record_change(&context.settings, &context.user_dirs, &common.workspace, &change)?;
+    audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
     let path = store.add(name.as_str(), from, &plugin)?;
     print_line(&terminal_escape::escape_line(&format!("Added {name}: {}", path.display()), 1000));
     let tools: Vec<&str> =

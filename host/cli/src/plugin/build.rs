@@ -6,14 +6,14 @@ use std::process::ExitCode;
 use crate::authoring::{PluginProject, build};
 use crate::error::{CliError, CommandResult};
 use crate::print::{eprint_line, print_line};
-use cofferdam::config::UserDirectories;
-use cofferdam::sandbox::ArtifactCache;
+use crate::user_dirs;
+use cofferdam::sandbox::{ArtifactCache, HostEnvironment};
 use cofferdam::terminal_escape;
 
-pub(super) fn run(directory: &Path) -> CommandResult {
+pub(super) fn run(environment: &HostEnvironment, directory: &Path) -> CommandResult {
     let project =
         PluginProject::open(directory).map_err(|error| CliError::new(error.to_string()))?;
-    let user_dirs = UserDirectories::for_current_user()?;
+    let user_dirs = user_dirs::for_current_user(environment)?;
     // Toolchains share the cache with compiled code, which is trusted only in a directory that
     // nobody else can write to.
     ArtifactCache::prepare(user_dirs.cache())?;

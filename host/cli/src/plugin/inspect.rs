@@ -10,12 +10,12 @@ use serde_json::json;
 use crate::error::CommandResult;
 use crate::print::print_line;
 use cofferdam::policy::Grants;
-use cofferdam::sandbox::{DeclaredTool, LoadedPlugin};
+use cofferdam::sandbox::{DeclaredTool, HostEnvironment, LoadedPlugin};
 use cofferdam::terminal_escape;
 use cofferdam::tools::{compute_tier, explain};
 
-pub(super) fn run(file: &Path, as_json: bool) -> CommandResult {
-    let (_, plugin) = super::load_plugin(file)?;
+pub(super) fn run(environment: &HostEnvironment, file: &Path, as_json: bool) -> CommandResult {
+    let (_, plugin) = super::load_plugin(environment, file)?;
     let text = if as_json {
         terminal_escape::escape_json(&format!("{:#}", to_json(&plugin)))
     } else {

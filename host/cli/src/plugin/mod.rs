@@ -21,13 +21,14 @@ use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
 use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
+use super::user_dirs;
 
 use cofferdam::HelperProcesses;
-use cofferdam::config::{UserDirectories, resolve_links};
+use cofferdam::config::resolve_links;
 use cofferdam::host::{NoticeHandler, create_sandbox};
 use cofferdam::plugins::{PluginSource, PluginStore};
 use cofferdam::sandbox::{
-    ComponentBytes, ComponentDigest, InstanceAllocation, LoadedPlugin, WasmSandbox,
+    ComponentBytes, ComponentDigest, HostEnvironment, InstanceAllocation, LoadedPlugin, WasmSandbox,
 };
 use cofferdam::terminal_escape;
 use cofferdam::tools::load_error;
@@ -41,9 +42,9 @@ pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
     }
     match args.command {
         PluginCommand::New { name, language } => new::run(name, language),
-        PluginCommand::Build { directory } => build::run(&directory),
+        PluginCommand::Build { directory } => build::run(&common.environment, &directory),
         PluginCommand::Test { subject, cases } => test::run(&common.environment, &subject, cases),
-        PluginCommand::Inspect { file, json } => inspect::run(&file, json),
+        PluginCommand::Inspect { file, json } => inspect::run(&common.environment, &file, json),
         PluginCommand::Add(args) => add::run(common, args),
         PluginCommand::List { json } => list::run(common, json),
         PluginCommand::Update(args) => update::run(common, &args),
@@ -56,9 +57,12 @@ pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
 /// # Errors
 ///
 /// If the component is not valid, or every run would refuse it.
-fn load_plugin(file: &Path) -> Result<(Arc<WasmSandbox>, Arc<LoadedPlugin>), CliError> {
+fn load_plugin(
+    environment: &HostEnvironment,
+    file: &Path,
+) -> Result<(Arc<WasmSandbox>, Arc<LoadedPlugin>), CliError> {
     let mut warnings = Vec::new();
-    let user_dirs = UserDirectories::for_run(&mut warnings)?;
+    let user_dirs = user_dirs::for_run(environment, &mut warnings)?;
     for warning in warnings {
         eprint_line(&terminal_escape::escape_line(&format!("warning: {warning}"), 1000));
     }
@@ -92,7 +96,10 @@ fn load_bytes(
 
 /// Returns the store of added plugins beside the configuration in use.
 fn plugin_store(common: &CommonArgs) -> Result<PluginStore, CliError> {
-    Ok(PluginStore::new(context::lock_file(common, &UserDirectories::for_current_user()?)))
+    Ok(PluginStore::new(context::lock_file(
+        common,
+        &user_dirs::for_current_user(&common.environment)?,
+    )))
 }
 
 /// Checks that the policy allows a plugin with this digest from this source.

@@ -19,7 +19,7 @@ pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
     audit::record_change(
         &settings,
         &user_dirs,
-        &common.workspace,
+        common,
         &AuthorityChange::PluginRemoved { name, path: &path_text },
     )?;
     let (added, path) = store.remove(name)?;

@@ -26,7 +26,7 @@ pub(super) fn run(
         Some(file) => read_cases(&file).map_err(|error| CliError::new(error.to_string()))?,
         None => Vec::new(),
     };
-    let (sandbox, plugin) = super::load_plugin(&component)?;
+    let (sandbox, plugin) = super::load_plugin(environment, &component)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (mut passed, mut failed) = (0_usize, 0_usize);
     let mut found = |finding: CheckResult| {

@@ -93,7 +93,7 @@ fn update(
         digest: plugin.digest(),
         new_permissions: &difference.new_permissions,
     };
-    audit::record_change(&context.settings, &context.user_dirs, &common.workspace, &change)?;
+    audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
     let path = store.replace(name, added, &plugin)?;
     Ok(format!("updated to sha256:{}, {}", plugin.digest().short(), path.display()))
 }

@@ -49,8 +49,9 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
     let (chosen, user_dirs) = context::load_chosen_settings(common, flags())?;
     let loaded =
         PolicyPaths::for_current_user(&user_dirs, &common.workspace).load(chosen.profile)?;
+    let home = common.environment.home.as_deref();
     let overruled: Vec<_> =
-        chosen.with_policy(&loaded.policy).1.into_iter().filter(is_overruled).collect();
+        chosen.with_policy(&loaded.policy, home).1.into_iter().filter(is_overruled).collect();
     for source in loaded.sources {
         let state = match source.state {
             SourceState::Absent => "no file",

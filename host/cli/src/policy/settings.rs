@@ -1,5 +1,7 @@
 //! The settings in force under the policy, for `cofferdam policy show`.
 
+use std::path::Path;
+
 use crate::context::model_settings;
 use crate::policy_checks::check_model;
 use cofferdam::config::RunSettings;
@@ -8,8 +10,12 @@ use cofferdam::policy::{Policy, SettingRules};
 
 /// Describes each setting that a policy can limit: its value, its origin, and what the policy
 /// overrides.
-pub(super) fn describe_settings(chosen: RunSettings, policy: &Policy) -> Vec<String> {
-    let (settings, all) = chosen.with_policy(policy);
+pub(super) fn describe_settings(
+    chosen: RunSettings,
+    policy: &Policy,
+    home: Option<&Path>,
+) -> Vec<String> {
+    let (settings, all) = chosen.with_policy(policy, home);
     let mut lines: Vec<String> = all.iter().map(ToString::to_string).collect();
     lines.push(describe_model(&settings, policy));
     lines.push(match (policy.session_denied_by(), policy.session_required_by()) {

@@ -30,7 +30,7 @@ pub(super) fn run(common: &CommonArgs, lists: bool) -> CommandResult {
     push_section(
         &mut page,
         "Settings that a policy can limit",
-        settings::describe_settings(settings, &loaded.policy),
+        settings::describe_settings(settings, &loaded.policy, common.environment.home.as_deref()),
     );
     let unknown =
         context::load_context_for_inspection(common, flags(), InstanceAllocation::OnDemand)?

@@ -12,14 +12,13 @@ use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
 use super::spending::SpentTotals;
-use super::{chat, policy_checks};
+use super::{chat, policy_checks, user_dirs};
 use cofferdam::Host;
-use cofferdam::config::UserDirectories;
 use cofferdam::sandbox::Workspace;
 use cofferdam::session::{OpenSession, SavedSession, SessionScope, SessionStore, StoredSession};
 
 pub(super) fn run(common: &CommonArgs, args: &SessionsArgs) -> CommandResult {
-    let user_dirs = UserDirectories::for_current_user()?;
+    let user_dirs = user_dirs::for_current_user(&common.environment)?;
     let store = SessionStore::new(user_dirs.sessions());
     // `--all` works in any directory.
     let workspace = if args.all {

@@ -1,5 +1,6 @@
 //! The user and machine a log belongs to, for whoever collects the logs of several of them.
 
+use cofferdam_confine::HostEnvironment;
 use serde::{Deserialize, Serialize};
 
 /// The user who ran the program, and the machine it ran on.
@@ -14,8 +15,12 @@ pub struct Principal {
 }
 
 impl Principal {
-    pub(super) fn current() -> Self {
-        let user = ["LOGNAME", "USER"].iter().find_map(|name| std::env::var(name).ok());
+    /// Returns the current user and machine. The user name comes from `environment`, the rest from
+    /// the kernel.
+    pub fn new(environment: &HostEnvironment) -> Self {
+        let user = ["LOGNAME", "USER"]
+            .iter()
+            .find_map(|name| environment.variable(name)?.into_string().ok());
         let machine = rustix::system::uname().nodename().to_str().ok().map(str::to_owned);
         Self { uid: Some(rustix::process::getuid().as_raw()), user, machine }
     }

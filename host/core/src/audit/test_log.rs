@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::{AuditRunStart, AuditStore, AuditWriter};
+use super::{AuditRunStart, AuditStore, AuditWriter, Principal};
 use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
 use crate::policy::{
     AllowBasis, ApprovalMode, ChangeKind, ChangeSet, ContentDigest, Effect, FileChange, Grants,
     ReasonedVerdict, SandboxLevel, Verdict, VerdictReason, WorkspacePath,
 };
-use crate::sandbox::{CommandEnding, ComponentDigest, RanCommand};
+use crate::sandbox::{CommandEnding, ComponentDigest, HostEnvironment, RanCommand};
 use crate::tools::{
     CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord, HttpContacts,
     PluginProvenance, RecordedOutcome, TouchedPaths,
@@ -28,6 +28,7 @@ pub(super) fn begin_log(store: &AuditStore, required: bool) -> (AuditWriter, Not
     let collector = NoticeCollector::default();
     let notices = Arc::clone(&collector);
     let begin = AuditRunStart {
+        principal: Principal::new(&HostEnvironment::default()),
         session: None,
         workspace: "/home/me/pro ject".into(),
         mode: ApprovalMode::Auto,

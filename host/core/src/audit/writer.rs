@@ -45,6 +45,8 @@ struct WriterState {
 
 /// The properties of a run that its log starts with.
 pub struct AuditRunStart<'a> {
+    /// The user who runs the program, and the machine it runs on.
+    pub principal: Principal,
     /// The session, if there is one.
     pub session: Option<&'a SessionId>,
     /// The absolute path of the workspace.
@@ -82,7 +84,7 @@ impl AuditWriter {
             version: FORMAT_VERSION,
             log: name.as_str().to_owned(),
             program,
-            whose: Principal::current(),
+            whose: begin.principal.clone(),
             after,
         };
         let log = AuditLogWriter::create(store.log_files(&name), build_record(&first, None, None))

@@ -3,7 +3,7 @@
 //! No security setting is looser than any layer of the policy requires.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use toml::Spanned;
 
@@ -95,8 +95,13 @@ impl SettingOrigins {
 impl RunSettings {
     /// Applies a policy to the settings.
     ///
-    /// Also returns each setting that a policy can restrict, with its effective value.
-    pub fn with_policy(mut self, policy: &Policy) -> (Self, Vec<SettingInForce>) {
+    /// `home` is the home directory of the user, which `~` in the policy means. Also returns each
+    /// setting that a policy can restrict, with its effective value.
+    pub fn with_policy(
+        mut self,
+        policy: &Policy,
+        home: Option<&Path>,
+    ) -> (Self, Vec<SettingInForce>) {
         let origins = self.origins.clone();
         let mut all = Vec::new();
         let mut switch = |name,
@@ -137,12 +142,10 @@ impl RunSettings {
             policy.network_denied_by(),
             &origins.network,
         );
-        let home = std::env::home_dir()
-            .and_then(|home| home.to_str().map(str::to_owned))
-            .unwrap_or_default();
-        let read = |path: &str| policy.read_denied_by(path, &home).cloned();
+        let home = home.and_then(Path::to_str).unwrap_or_default();
+        let read = |path: &str| policy.read_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
-        let write = |path: &str| policy.write_denied_by(path, &home).cloned();
+        let write = |path: &str| policy.write_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
         let chosen = self.commands.minimum;
         self.commands = self.commands.with_policy(policy);

@@ -9,7 +9,7 @@ use super::*;
 use crate::policy::{ModelEndpoint, PolicyLayer, PolicyLevel, SandboxLevel};
 
 fn settings_from(text: &str) -> RunSettings {
-    let raw = RawConfig::parse(text, Path::new("/c/config.toml")).expect("it parses");
+    let raw = RawConfig::parse(text, Path::new("/c/config.toml"), None).expect("it parses");
     RunSettings::resolve(SettingsFlags::default(), |_| None, raw).expect("it resolves")
 }
 
@@ -39,7 +39,8 @@ write = ["/srv/a"]
 fn a_policy_overrides_looser_settings_and_names_the_rule() {
     let text = "modes = [\"plan\"]\n[audit]\nenabled = true\n[commands]\nnetwork = false\nread = \
         [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
-    let (settings, all) = settings_from(LOOSE).with_policy(&policy(&[(PolicyLevel::System, text)]));
+    let (settings, all) =
+        settings_from(LOOSE).with_policy(&policy(&[(PolicyLevel::System, text)]), None);
     assert!(settings.audit.enabled && !settings.commands.network);
     assert_eq!(
         (settings.commands.read, settings.commands.write),
@@ -61,7 +62,7 @@ fn a_policy_overrides_looser_settings_and_names_the_rule() {
 #[test]
 fn a_required_audit_log_is_enabled() {
     let (settings, _) = settings_from("[audit]\nenabled = false")
-        .with_policy(&policy(&[(PolicyLevel::User, "[audit]\nrequired = true")]));
+        .with_policy(&policy(&[(PolicyLevel::User, "[audit]\nrequired = true")]), None);
     assert!(settings.audit.enabled && settings.audit.required);
 }
 
@@ -70,7 +71,7 @@ fn a_looser_policy_changes_nothing() {
     let loose = "[audit]\nenabled = false\nrequired = false\n[commands]\nnetwork = \
         true\n[sessions]\nrequired = false\nkeep = true";
     let policy = policy(&[(PolicyLevel::System, loose), (PolicyLevel::User, loose)]);
-    let (settings, _) = settings_from("[audit]\nrequired = true").with_policy(&policy);
+    let (settings, _) = settings_from("[audit]\nrequired = true").with_policy(&policy, None);
     assert!(settings.audit.enabled && settings.audit.required && !settings.commands.network);
     assert_eq!((policy.session_required_by(), policy.session_denied_by()), (None, None));
 }
@@ -259,7 +260,7 @@ fn to_toml(rules: &BTreeMap<&'static str, String>) -> String {
 
 /// Returns for each setting whether the policy allows its looser value.
 fn loose_settings(policy: &Policy, configuration: &str) -> Vec<bool> {
-    let (settings, _) = settings_from(configuration).with_policy(policy);
+    let (settings, _) = settings_from(configuration).with_policy(policy, None);
     let mut open = vec![
         !settings.audit.enabled,
         !settings.audit.required,

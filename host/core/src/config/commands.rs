@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn rules(text: &str) -> Result<CommandRules, String> {
-        let raw = RawConfig::parse(text, Path::new("/c/config.toml"))
+        let raw = RawConfig::parse(text, Path::new("/c/config.toml"), None)
             .map_err(|error| error.to_string())?;
         resolve(raw.commands).map_err(|error| error.to_string())
     }

@@ -72,8 +72,12 @@ mod tests {
     /// Checks these lines under `[commands]`, in a home directory with a configuration.
     fn check_commands(home: &Path, lines: &str) -> Result<(), String> {
         let directories = UserDirectories::under_home(home);
-        let raw = RawConfig::parse(&format!("[commands]\n{lines}"), &directories.config_file())
-            .map_err(|error| error.to_string())?;
+        let raw = RawConfig::parse(
+            &format!("[commands]\n{lines}"),
+            &directories.config_file(),
+            Some(home),
+        )
+        .map_err(|error| error.to_string())?;
         raw.check_own_paths(&OwnPaths::new(&directories, &directories.config_file()))
             .map_err(|error| error.to_string())
     }

@@ -189,20 +189,22 @@ pub enum ConfigError {
 }
 
 impl RawConfig {
-    /// Reads the configuration file; a missing file counts as empty.
+    /// Reads the configuration file; a missing file counts as empty. `home` is the home directory
+    /// of the user.
     ///
     /// # Errors
     /// The file cannot be read, cannot be trusted or is invalid.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+    pub fn read(path: &Path, home: Option<&Path>) -> Result<Self, ConfigError> {
         trusted_file::read_own_file(path, CONFIGURATION)?
-            .map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path))
+            .map_or_else(|| Ok(Self::default()), |text| Self::parse(&text, path, home))
     }
 
-    /// Reads a file that the user named, and which therefore has to exist.
+    /// Reads a file that the user named, and which therefore has to exist. `home` is the home
+    /// directory of the user.
     ///
     /// # Errors
     /// The file is missing, cannot be read, cannot be trusted or is invalid.
-    pub fn read_required(path: &Path) -> Result<Self, ConfigError> {
+    pub fn read_required(path: &Path, home: Option<&Path>) -> Result<Self, ConfigError> {
         let text = trusted_file::read_own_file(path, CONFIGURATION)?;
         Self::parse(
             &text.ok_or_else(|| {
@@ -213,16 +215,18 @@ impl RawConfig {
                 )
             })?,
             path,
+            home,
         )
     }
 
     /// Parses the text of the file at `path`.
     ///
-    /// Relative paths in it are resolved against the directory of the file.
+    /// Relative paths in it are resolved against the directory of the file. `~/` in a path of
+    /// `[commands]` means `home`, if that is an absolute path.
     ///
     /// # Errors
     /// The text has a syntax error, an unknown key or an invalid value.
-    pub fn parse(text: &str, path: &Path) -> Result<Self, ConfigError> {
+    pub fn parse(text: &str, path: &Path, home: Option<&Path>) -> Result<Self, ConfigError> {
         let source = ConfigFile { file: path.display().to_string(), text: text.to_owned() };
         let at = |span: Range<usize>, problem: String| source.error(&span, problem);
         let mut raw: Self = toml::from_str(text)
@@ -234,7 +238,7 @@ impl RawConfig {
         for plugin in &mut raw.plugins {
             *plugin = directory.join(&*plugin);
         }
-        let home = std::env::home_dir().filter(|home| home.is_absolute());
+        let home = home.filter(|home| home.is_absolute());
         for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
             if path.get_ref().as_os_str().is_empty() {
                 return Err(at(
@@ -242,11 +246,8 @@ impl RawConfig {
                     "the path is empty; use `.` for the directory of this file".into(),
                 ));
             }
-            let below_home = path
-                .get_ref()
-                .strip_prefix("~")
-                .ok()
-                .and_then(|rest| Some(home.as_ref()?.join(rest)));
+            let below_home =
+                path.get_ref().strip_prefix("~").ok().and_then(|rest| Some(home?.join(rest)));
             *path.get_mut() = below_home.unwrap_or_else(|| directory.join(path.get_ref()));
         }
         raw.source = source;
@@ -323,7 +324,8 @@ mod tests {
     use super::*;
 
     fn parse(text: &str) -> Result<RawConfig, String> {
-        RawConfig::parse(text, Path::new("/c/config.toml")).map_err(|error| error.to_string())
+        RawConfig::parse(text, Path::new("/c/config.toml"), Some(Path::new("/home/me")))
+            .map_err(|error| error.to_string())
     }
 
     #[test]
@@ -350,9 +352,8 @@ mod tests {
     fn paths_of_commands_can_begin_with_the_home_directory() {
         let raw = parse("[commands]\nread = [\"~/tools\", \"data\"]\nminimum = \"full\"")
             .expect("it parses");
-        let home = std::env::home_dir().expect("there is a home");
         let read: Vec<&PathBuf> = raw.commands.read.iter().map(Spanned::get_ref).collect();
-        assert_eq!(read, [&home.join("tools"), &PathBuf::from("/c/data")]);
+        assert_eq!(read, [&PathBuf::from("/home/me/tools"), &PathBuf::from("/c/data")]);
         assert!(
             parse("[commands]\nminimum = \"some\"")
                 .unwrap_err()

@@ -243,7 +243,7 @@ mod tests {
         env: &[(&str, &str)],
         file: &str,
     ) -> Result<RunSettings, String> {
-        let raw = RawConfig::parse(file, Path::new("config.toml")).expect("it parses");
+        let raw = RawConfig::parse(file, Path::new("config.toml"), None).expect("it parses");
         let lookup = |name: &str| {
             env.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };

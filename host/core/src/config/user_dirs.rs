@@ -1,10 +1,9 @@
 //! The directories of this program, which follow the XDG base directory specification.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use etcetera::BaseStrategy as _;
 use tempfile::TempDir;
 
 use crate::own_file;
@@ -54,36 +53,6 @@ pub enum UserDirectoryError {
 }
 
 impl UserDirectories {
-    /// Returns `$XDG_CONFIG_HOME/cofferdam`, `$XDG_CACHE_HOME/cofferdam` and
-    /// `$XDG_STATE_HOME/cofferdam`, or their defaults below the home directory.
-    ///
-    /// A relative path in a variable is ignored, because a project could choose its content.
-    ///
-    /// # Errors
-    /// There is no home directory, or another user can write the state directory, whose content is
-    /// trusted.
-    pub fn for_current_user() -> Result<Self, UserDirectoryError> {
-        let base = etcetera::base_strategy::Xdg::new().map_err(|_| HomeDirectoryError)?;
-        // Service accounts have a home such as `/dev/null`.
-        if base.home_dir().metadata().is_ok_and(|home| !home.is_dir()) {
-            return Err(HomeDirectoryError.into());
-        }
-        let state = base.state_dir().unwrap_or_else(|| base.data_dir());
-        let user_dirs = Self::from_base_dirs([base.config_dir(), base.cache_dir(), state])?;
-        user_dirs.check_state_directory()?;
-        Ok(user_dirs)
-    }
-
-    fn check_state_directory(&self) -> Result<(), UserDirectoryError> {
-        match own_file::find_dir(&self.state) {
-            Err(PrivateDirError::NotPrivate(reason)) => {
-                Err(UserDirectoryError::NotOwn { path: self.state.clone(), reason })
-            }
-            // A directory that cannot be inspected cannot be used either; a run does without it.
-            Ok(_) | Err(PrivateDirError::Io(_)) => Ok(()),
-        }
-    }
-
     /// Uses the directory `cofferdam` below each of three absolute directories: for the
     /// configuration, the cache and the state.
     ///
@@ -97,33 +66,21 @@ impl UserDirectories {
         Ok(Self { config, cache, scratch: state.clone(), state, temporary: None, has_home: true })
     }
 
-    /// Returns the directories of a run, which replaces unusable ones and adds a warning for each.
+    /// Creates a temporary directory below `temp_dir` in place of those in a home directory. It is
+    /// removed with the last clone of this value.
     ///
-    /// Without a home directory, the run reads no configuration and no policy of the user.
-    pub fn for_run(warnings: &mut Vec<String>) -> Result<Self, UserDirectoryError> {
-        match Self::for_current_user() {
-            Ok(user_dirs) => Ok(user_dirs.with_temporary_fallback(warnings)),
-            Err(not_own @ UserDirectoryError::NotOwn { .. }) => Err(not_own),
-            Err(UserDirectoryError::NoHome(no_home)) => {
-                let user_dirs = Self::without_home()?;
-                warnings.push(format!(
-                    "{no_home}; no configuration is read, and nothing is saved after this run"
-                ));
-                Ok(user_dirs)
-            }
-        }
-    }
-
-    /// Creates empty temporary directories in place of those in a home directory.
-    fn without_home() -> Result<Self, HomeDirectoryError> {
-        let temporary = create_temp_dir().map_err(|_| HomeDirectoryError)?;
-        let [config, cache, state] =
+    /// The cache of compiled tools does not depend on the user. If `cache` is an absolute path, the
+    /// cache is the directory `cofferdam` below it.
+    ///
+    /// # Errors
+    /// The temporary directory cannot be created.
+    pub fn temporary(temp_dir: &Path, cache: Option<&Path>) -> io::Result<Self> {
+        let temporary = create_temp_dir(temp_dir)?;
+        let [config, temporary_cache, state] =
             ["config", "cache", "state"].map(|name| temporary.path().join(name));
-        // The cache of compiled tools does not depend on the user, so it can be elsewhere.
-        let chosen_cache = std::env::var_os("XDG_CACHE_HOME")
-            .map(PathBuf::from)
-            .filter(|directory| directory.is_absolute());
-        let cache = chosen_cache.map_or(cache, |directory| directory.join("cofferdam"));
+        let cache = cache
+            .filter(|directory| directory.is_absolute())
+            .map_or(temporary_cache, |directory| directory.join("cofferdam"));
         Ok(Self {
             config,
             cache,
@@ -134,11 +91,26 @@ impl UserDirectories {
         })
     }
 
-    /// Uses a temporary scratch directory if the state directory is not writable.
-    fn with_temporary_fallback(mut self, warnings: &mut Vec<String>) -> Self {
+    /// Checks that only this user can write the state directory, whose content is trusted.
+    ///
+    /// # Errors
+    /// Another user can write the state directory.
+    pub fn check_state_directory(&self) -> Result<(), UserDirectoryError> {
+        match own_file::find_dir(&self.state) {
+            Err(PrivateDirError::NotPrivate(reason)) => {
+                Err(UserDirectoryError::NotOwn { path: self.state.clone(), reason })
+            }
+            // A directory that cannot be inspected cannot be used either; a run does without it.
+            Ok(_) | Err(PrivateDirError::Io(_)) => Ok(()),
+        }
+    }
+
+    /// Uses a temporary scratch directory below `temp_dir` if the state directory is not writable,
+    /// and adds a warning.
+    pub fn with_temporary_fallback(mut self, temp_dir: &Path, warnings: &mut Vec<String>) -> Self {
         if let Err(error) = check_writable(&self.state) {
             let problem = format!("cannot save anything in {}: {error}", self.state.display());
-            match create_temp_dir() {
+            match create_temp_dir(temp_dir) {
                 Ok(directory) => {
                     self.scratch = directory.path().to_owned();
                     self.temporary = Some(Arc::new(directory));
@@ -240,16 +212,16 @@ impl UserDirectories {
     }
 }
 
-/// Creates a temporary directory that only this user can access.
-fn create_temp_dir() -> std::io::Result<TempDir> {
+/// Creates a temporary directory below `parent` that only this user can access.
+fn create_temp_dir(parent: &Path) -> io::Result<TempDir> {
     let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-    tempfile::Builder::new().prefix("cofferdam-").permissions(private).tempdir()
+    tempfile::Builder::new().prefix("cofferdam-").permissions(private).tempdir_in(parent)
 }
 
 /// Checks by writing whether a directory is writable.
 ///
 /// Neither permissions nor the kind of mount show that a disk is full.
-fn check_writable(directory: &Path) -> std::io::Result<()> {
+fn check_writable(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     tempfile::NamedTempFile::new_in(directory)?.write_all(&PROBE)
@@ -299,9 +271,10 @@ mod tests {
     #[test]
     fn an_unwritable_state_directory_is_replaced() {
         let home = tempfile::tempdir().expect("a directory");
+        let temp = tempfile::tempdir().expect("a directory");
         let mut warnings = Vec::new();
-        let directories =
-            UserDirectories::under_home(home.path()).with_temporary_fallback(&mut warnings);
+        let directories = UserDirectories::under_home(home.path())
+            .with_temporary_fallback(temp.path(), &mut warnings);
         assert!(
             warnings.is_empty() && directories.undo().starts_with(home.path()),
             "{directories:?}"
@@ -310,14 +283,14 @@ mod tests {
         let home = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(home.path().join(".local")).expect("it can be made");
         std::fs::write(home.path().join(".local/state"), "").expect("it can be written");
-        let fallback =
-            UserDirectories::under_home(home.path()).with_temporary_fallback(&mut warnings);
+        let fallback = UserDirectories::under_home(home.path())
+            .with_temporary_fallback(temp.path(), &mut warnings);
         assert!(
             matches!(&warnings[..], [warning] if warning.contains("cannot save anything in")),
             "{warnings:?}"
         );
         assert!(
-            !fallback.undo().starts_with(home.path())
+            fallback.undo().starts_with(temp.path())
                 && fallback.sessions().starts_with(home.path()),
             "{fallback:?}"
         );
@@ -325,5 +298,21 @@ mod tests {
         assert!(scratch.is_dir());
         drop(fallback);
         assert!(!scratch.exists(), "it is removed");
+    }
+
+    #[test]
+    fn temporary_directories_are_removed() {
+        let temp = tempfile::tempdir().expect("a directory");
+        for cache in [None, Some(Path::new("relative"))] {
+            let dirs = UserDirectories::temporary(temp.path(), cache).expect("it can be made");
+            assert!(dirs.all().iter().all(|path| path.starts_with(temp.path())), "{dirs:?}");
+            assert!(!dirs.has_home());
+        }
+        let cache = Some(Path::new("/srv/cache"));
+        let dirs = UserDirectories::temporary(temp.path(), cache).expect("it can be made");
+        assert_eq!(dirs.cache(), Path::new("/srv/cache/cofferdam"));
+        assert_eq!(temp.path().read_dir().expect("it can be listed").count(), 1);
+        drop(dirs);
+        assert_eq!(temp.path().read_dir().expect("it can be listed").count(), 0);
     }
 }

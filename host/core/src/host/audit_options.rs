@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::builder::NoticeHandler;
 use super::{Host, HostError};
-use crate::audit::{AuditRunStart, AuditStore, AuditWriter};
+use crate::audit::{AuditRunStart, AuditStore, AuditWriter, Principal};
 use crate::policy::{ApprovalMode, ComponentDigest};
 use crate::session::SessionId;
 
@@ -38,6 +38,7 @@ impl Host {
         };
         let policy = ComponentDigest::compute(prepared.policy().canonical().as_bytes());
         let start = AuditRunStart {
+            principal: Principal::new(prepared.environment()),
             session,
             workspace: self.workspace().root().display().to_string(),
             mode,

@@ -93,8 +93,9 @@ impl HostBuilder {
     }
 
     /// Sets the environment of the user: the home directory, the directory for temporary files and
-    /// the variables that commands and git settings depend on. The default has no home and no
-    /// variables, so commands do not even have a `PATH`.
+    /// the variables that commands and git settings depend on. The audit log takes the user name
+    /// from the variables. The default has no home and no variables, so commands do not even have
+    /// a `PATH`.
     pub fn environment(self, environment: HostEnvironment) -> Self {
         Self { environment, ..self }
     }

@@ -24,6 +24,8 @@ pub struct Workspace {
     root: PathBuf,
     dir: cap_std::fs::Dir,
     guard: PathAccessGuard,
+    /// The directory for temporary files of the host.
+    temp_dir: PathBuf,
     /// The git settings that apply in every repository of the user.
     user_settings: git::UserSettings,
     /// Whether links may have changed since the last scan.
@@ -51,7 +53,8 @@ pub struct WorkspaceError {
 impl Workspace {
     /// Opens a directory. Files are opened relative to it, so renaming it later has no effect.
     ///
-    /// `environment` names the git settings of the user, which may name paths of the workspace.
+    /// `environment` names the git settings of the user, which may name paths of the workspace, and
+    /// the directory for temporary files.
     pub fn open(path: &Path, environment: &HostEnvironment) -> Result<Self, WorkspaceError> {
         let problem = |source| WorkspaceError { path: path.to_owned(), source };
         let root = path.canonicalize().map_err(problem)?;
@@ -61,6 +64,7 @@ impl Workspace {
             root,
             dir,
             guard: PathAccessGuard::default(),
+            temp_dir: environment.temp_dir.clone(),
             user_settings: git::UserSettings::new(environment),
             has_new_links: AtomicBool::new(true),
         })
@@ -120,6 +124,11 @@ impl Workspace {
         &self.root
     }
 
+    /// Returns the directory for temporary files of the host.
+    pub(super) fn temp_dir(&self) -> &Path {
+        &self.temp_dir
+    }
+
     /// Marks links as possibly changed, because a command runs or a tool created one.
     pub fn links_may_change(&self) {
         self.has_new_links.store(true, Ordering::SeqCst);
@@ -156,7 +165,7 @@ impl Workspace {
         self.guard.check_read(&place)?;
         let mut bytes = Vec::new();
         let Ok((file, _)) = rooted_fs::open(&self.dir, &place) else { return Ok(None) };
-        let file = match without_secrets(&self.dir, &place, file) {
+        let file = match without_secrets(self, &place, file) {
             Ok((file, _)) => file,
             Err(FileRefusal::Denied(_, denial)) => return Err(denial),
             Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),

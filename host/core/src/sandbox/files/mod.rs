@@ -117,7 +117,7 @@ impl CallFiles {
         let stage = match grant {
             FileGrant::None => return Self::default(),
             FileGrant::Read => None,
-            FileGrant::ReadWrite => Some(Overlay::default()),
+            FileGrant::ReadWrite => Some(Overlay::new(workspace.temp_dir())),
         };
         Self {
             view: Some(WorkspaceFilesView::new(Arc::clone(workspace), stage)),

@@ -149,7 +149,7 @@ impl CallFiles {
             stage.record_original(view.workspace.dir(), &place)?;
         }
         let (file, metadata) = rooted_fs::open(view.root(), &place)?;
-        let (file, note) = settings::without_secrets(view.root(), &place, file)?;
+        let (file, note) = settings::without_secrets(&view.workspace, &place, file)?;
         note.iter().for_each(|note| self.refusals.add(note));
         self.touched.record_read(&place, FileVersion::from_metadata(&metadata));
         Ok(FileOpenResult::Existing(

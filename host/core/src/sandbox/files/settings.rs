@@ -10,6 +10,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 use super::file_refusal::FileRefusal;
 use crate::policy::{Denial, DenialCode};
 use crate::sandbox::rooted_fs;
+use crate::sandbox::workspace::Workspace;
 use cofferdam_confine::{MAX_SETTINGS_SIZE, SettingsFormat};
 
 /// The content of a settings file.
@@ -25,11 +26,11 @@ enum SettingsContent {
 /// Returns the file that a tool reads in place of an open workspace file: the file, or a copy
 /// without secrets together with a denial that names the file.
 pub(in crate::sandbox) fn without_secrets(
-    root: &Dir,
+    workspace: &Workspace,
     place: &str,
     mut file: File,
 ) -> Result<(File, Option<Denial>), FileRefusal> {
-    let Some(format) = format_of(root, place) else { return Ok((file, None)) };
+    let Some(format) = format_of(workspace.dir(), place) else { return Ok((file, None)) };
     let text = match read(format, &mut file)? {
         SettingsContent::Plain => return Ok((file, None)),
         SettingsContent::Secret(text) => text,
@@ -41,7 +42,7 @@ pub(in crate::sandbox) fn without_secrets(
             return Err(Denial::new(DenialCode::Hidden, reason, USER_REMEDY).into());
         }
     };
-    let mut copy = tempfile::tempfile()?;
+    let mut copy = tempfile::tempfile_in(workspace.temp_dir())?;
     copy.write_all(text.as_bytes())?;
     copy.rewind()?;
     let reason = format!(

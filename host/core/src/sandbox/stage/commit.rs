@@ -90,7 +90,7 @@ pub(super) fn commit(
         // Without a history, the old contents are kept during the commit, and longer if it failed
         // partially.
         None => {
-            let mut history = UndoHistory::temporary()?;
+            let mut history = UndoHistory::temporary(workspace.temp_dir())?;
             let committed = commit_with_history(workspace.dir(), steps, tool, &history);
             if matches!(committed, Err(CommitError::Partial { .. })) {
                 history.keep();

@@ -115,13 +115,14 @@ impl UndoHistory {
         Self { directory: folder.join(format!("{name}-{}", key.short())), temporary: None }
     }
 
-    /// Creates a history that is deleted when the value is dropped.
-    pub(super) fn temporary() -> Result<Self, HistoryError> {
+    /// Creates a history below `parent` that is deleted when the value is dropped.
+    pub(super) fn temporary(parent: &Path) -> Result<Self, HistoryError> {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
-        let folder =
-            tempfile::Builder::new().prefix("cofferdam-undo-").permissions(private).tempdir();
-        let folder = folder
-            .map_err(|source| HistoryError::Io { directory: std::env::temp_dir(), source })?;
+        let folder = tempfile::Builder::new()
+            .prefix("cofferdam-undo-")
+            .permissions(private)
+            .tempdir_in(parent)
+            .map_err(|source| HistoryError::Io { directory: parent.to_owned(), source })?;
         Ok(Self { directory: folder.path().join("history"), temporary: Some(folder) })
     }
 

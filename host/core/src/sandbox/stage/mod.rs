@@ -53,7 +53,9 @@ const MAX_STAGED_BYTES: u64 = 256 << 20;
 
 /// The staged changes of one call.
 pub(super) struct Overlay {
-    /// The directory of the staged contents, created when the first one is written.
+    /// The directory for temporary files of the host.
+    temp_dir: PathBuf,
+    /// The directory of the staged contents, created in `temp_dir` when the first one is written.
     directory: Option<StageDirectory>,
     /// The changed paths and their new states.
     changes: BTreeMap<String, StagedState>,
@@ -137,10 +139,12 @@ fn too_many_paths() -> StageRefusal {
     StageRefusal::Quota(Denial::new(DenialCode::TooMuch, reason, "Use several calls."))
 }
 
-impl Default for Overlay {
-    fn default() -> Self {
+impl Overlay {
+    /// Creates an overlay without changes, whose contents are staged below `temp_dir`.
+    pub(super) fn new(temp_dir: &Path) -> Self {
         let budget = WriteBudget(Arc::new(AtomicU64::new(MAX_STAGED_BYTES)));
         Self {
+            temp_dir: temp_dir.to_owned(),
             directory: None,
             changes: BTreeMap::new(),
             originals: BTreeMap::new(),
@@ -148,9 +152,7 @@ impl Default for Overlay {
             next_id: 0,
         }
     }
-}
 
-impl Overlay {
     pub(super) fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
@@ -430,7 +432,7 @@ impl Overlay {
     fn new_data_path(&mut self) -> io::Result<PathBuf> {
         let directory = match &mut self.directory {
             Some(directory) => directory,
-            none => none.insert(StageDirectory::new()?),
+            none => none.insert(StageDirectory::new(&self.temp_dir)?),
         };
         self.next_id += 1;
         Ok(directory.path().join(self.next_id.to_string()))

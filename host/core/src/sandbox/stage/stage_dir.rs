@@ -22,13 +22,12 @@ pub(super) struct StageDirectory {
 }
 
 impl StageDirectory {
-    /// Creates a directory. The first call of a process also removes the directories that crashed
-    /// processes left.
-    pub(super) fn new() -> io::Result<Self> {
+    /// Creates a directory in `parent`. The first call of a process also removes the directories
+    /// that crashed processes left there.
+    pub(super) fn new(parent: &Path) -> io::Result<Self> {
         static SWEPT: Once = Once::new();
-        let parent = std::env::temp_dir();
-        SWEPT.call_once(|| remove_stale(&parent, MIN_STALE_AGE));
-        Self::create_in(&parent)
+        SWEPT.call_once(|| remove_stale(parent, MIN_STALE_AGE));
+        Self::create_in(parent)
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {

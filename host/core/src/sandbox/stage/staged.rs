@@ -248,7 +248,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("create a temporary directory");
         let workspace = Arc::new(open_workspace(directory.path()));
         let written = || {
-            let mut stage = Overlay::default();
+            let mut stage = Overlay::new(workspace.temp_dir());
             stage.create(workspace.dir(), "a").expect("there is room");
             stage
         };
@@ -272,7 +272,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("create a temporary directory");
         std::fs::write(folder.path().join("old"), b"\0 moved").expect("write the file");
         let workspace = Arc::new(open_workspace(folder.path()));
-        let mut stage = Overlay::default();
+        let mut stage = Overlay::new(workspace.temp_dir());
         let long = "x\n".repeat(600_000);
         let contents = [("nul", &b"Run this.\n\0\n"[..]), ("large", long.as_bytes())];
         for (place, content) in contents.into_iter().chain([("text", &b"a\n"[..])]) {

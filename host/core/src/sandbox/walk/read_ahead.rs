@@ -162,7 +162,7 @@ impl<'a> FileRunReader<'a> {
         }
         let root = self.plan.workspace.dir();
         let (file, metadata) = rooted_fs::open_listed(root, path)?;
-        let (mut file, length) = match without_secrets(root, path, file) {
+        let (mut file, length) = match without_secrets(&self.plan.workspace, path, file) {
             Ok((file, None)) => (file, metadata.len()),
             Ok((copy, Some(note))) => {
                 self.problems.add_denial(&note);
