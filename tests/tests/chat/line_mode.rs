@@ -356,8 +356,8 @@ fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
             .contains("A command changed AGENTS.md, one of the files that tell agents what to do."),
         "{stderr}"
     );
-    let told = "AGENTS.md changed since the last request, and the model receives the new content. Review \
-            it.";
+    let told = "AGENTS.md changed since the last request, and the model receives the new content. \
+            Review it.";
     assert_eq!(stderr.matches(told).count(), 1, "{stderr}");
     assert!(server.last_request().system_prompt().contains("Two."));
     // The next chat says who did it.

@@ -123,10 +123,10 @@ fn r016_what_nobody_can_know_counts_as_a_write_and_an_import_nobody_knows_as_non
 #[test]
 fn a_plugin_with_an_unknown_capability_or_parameter_is_not_offered() {
     let table = [
-        ("read-environment", vec!["HOME"], "other requests the unknown capability"),
-        ("read-files", vec!["src"], "other requests `read-files` with the unknown parameter `src`"),
-        ("fetch", vec!["no host!"], "other requests `fetch` with a pattern"),
-        ("", vec![], "other requests the unknown capability ``; this version knows `read-files`"),
+        ("read-environment", vec!["HOME"], "`other` requests the unknown capability"),
+        ("read-files", vec!["src"], "`other` requests `read-files` with the unknown parameter `src`"),
+        ("fetch", vec!["no host!"], "`other` requests an invalid host"),
+        ("", vec![], "`other` requests the unknown capability ``; this version knows `read-files`"),
     ];
     for (name, parameters, expected) in table {
         let mut tool = GuestTool::new("other").with_requested(&[Capability::ReadFiles]);

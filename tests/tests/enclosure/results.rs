@@ -37,7 +37,7 @@ fn r098_a_result_beyond_the_output_cap_is_an_error() {
     let test_host = TestHost::with_guest(&TestGuest::from_file("long-text"));
     assert_contains(
         &test_host.call_error("long_text", "{}"),
-        "the tool returned 1500000 bytes; the limit is 1048576",
+        "the tool returned 1500010 bytes; the limit is 1048576",
     );
     test_host.assert_healthy();
 }
@@ -52,8 +52,8 @@ fn r098_what_the_user_is_shown_counts_like_what_the_model_sees() {
 #[test]
 fn r098_a_table_is_not_filled_up() {
     let table = [
-        ("80000", "80000", "a row of 1 cells under 80001 columns"),
-        ("3", "2", "a row of 1 cells under 4 columns"),
+        ("80000", "80000", "a row of 1 cells, but 80001 columns"),
+        ("3", "2", "a row of 1 cells, but 4 columns"),
         ("0", "0", "a table that has no columns"),
     ];
     for (columns, rows, says) in table {

@@ -50,9 +50,9 @@ fn without_content_the_model_sees_the_structured_result() {
 #[test]
 fn r098_a_costly_output_schema_is_not_offered() {
     let test_host = host_with_output(TEXT, Some(r##"{"type":"object","$ref":"#"}"##));
-    assert_contains(test_host.refusal_reason(), "the output schema of output");
+    assert_contains(test_host.refusal_reason(), "the output schema of `output`");
     let test_host = host_with_output(TEXT, Some(r#"{"type":"object","required":1}"#));
-    assert_contains(test_host.refusal_reason(), "the output schema of output cannot be used");
+    assert_contains(test_host.refusal_reason(), "the output schema of `output` cannot be used");
 }
 
 #[test]
@@ -116,5 +116,5 @@ fn a_title_is_one_line_and_annotations_are_bounded() {
         })
     };
     assert!(annotated(64).refusal_reasons().is_empty());
-    assert_contains(annotated(65).refusal_reason(), "other has 65 annotations");
+    assert_contains(annotated(65).refusal_reason(), "`other` has 65 annotations");
 }

@@ -38,7 +38,7 @@ fn r124_a_task_comes_back_answered_or_with_a_structured_failure() {
         ),
         (
             RequestOutcome::Limit { text: " ".into(), turns: 20 },
-            "failed limit: the sub-agent used all of its 20 turns and gave no answer\n",
+            "failed empty: the sub-agent used all of its 20 turns and gave no answer\n",
         ),
         (
             RequestOutcome::ProviderError { message: "HTTP 401".into() },

@@ -15,8 +15,9 @@ pub enum HostError {
     Workspace(#[from] WorkspaceError),
     /// The workspace is, or lies in, a directory of this program.
     #[error(
-        "cannot use {} as the workspace: cofferdam stores its own files in {}, which tools must not \
-            change\nhint: choose a project directory with `-C DIR`", workspace.display(), own.display()
+        "cannot use {} as the workspace: cofferdam stores its own files in {}, which tools must \
+            not change\nhint: choose a project directory with `-C DIR`",
+        workspace.display(), own.display()
     )]
     OwnDirectory {
         /// The workspace.
@@ -26,8 +27,9 @@ pub enum HostError {
     },
     /// The workspace contains files that other programs run or obey.
     #[error(
-        "cannot use {} as the workspace: the files in {} control other programs, so tools must not \
-            change them\nhint: choose a project directory with `-C DIR`", workspace.display(), protected.display()
+        "cannot use {} as the workspace: the files in {} control other programs, so tools must \
+            not change them\nhint: choose a project directory with `-C DIR`",
+        workspace.display(), protected.display()
     )]
     ProtectedDirectory {
         /// The workspace.

@@ -214,7 +214,7 @@ fn check_tool(tool: ListedTool) -> Result<DeclaredTool, String> {
             || title.chars().any(|c| c.is_control() || LINE_SEPARATORS.contains(&c)))
     {
         return Err(format!(
-            "the title of {name} is not 1 to {MAX_TITLE_LEN} bytes in one line without control \
+            "the title of `{name}` is not 1 to {MAX_TITLE_LEN} bytes in one line without control \
                 characters"
         ));
     }
@@ -254,7 +254,7 @@ fn parse_capabilities(
     let mut parameters = requested.iter().flat_map(|one| &one.parameters);
     if count > MAX_REQUESTED || parameters.any(|parameter| parameter.len() > MAX_REQUESTED_LEN) {
         return Err(format!(
-            "{tool} requests more than {MAX_REQUESTED} capabilities, or one with a parameter of \
+            "`{tool}` requests more than {MAX_REQUESTED} capabilities, or one with a parameter of \
                 more than {MAX_REQUESTED_LEN} bytes"
         ));
     }
@@ -268,9 +268,7 @@ fn parse_capability(
     let capability = match name.as_str() {
         "fetch" => {
             return match parameters.iter().find_map(|text| RequestPattern::parse(text).err()) {
-                Some(problem) => Err(format!(
-                    "{tool} requests `fetch` with a pattern that cannot be understood: {problem}"
-                )),
+                Some(problem) => Err(format!("`{tool}` requests an invalid host: {problem}")),
                 None => Ok(Capability::Fetch(parameters)),
             };
         }
@@ -282,7 +280,7 @@ fn parse_capability(
         "present-plan" => Capability::PresentPlan,
         _ => {
             return Err(format!(
-                "{tool} requests the unknown capability `{}`; this version knows {}",
+                "`{tool}` requests the unknown capability `{}`; this version knows {}",
                 terminal_escape::escape_line(&name, MAX_NAME_LEN),
                 KNOWN_CAPABILITIES.map(|known| format!("`{known}`")).join(", ")
             ));
@@ -291,7 +289,7 @@ fn parse_capability(
     match parameters.first() {
         None => Ok(capability),
         Some(parameter) => Err(format!(
-            "{tool} requests `{name}` with the unknown parameter `{}`; `{name}` has no parameters",
+            "`{tool}` requests `{name}` with the unknown parameter `{}`; `{name}` has no parameters",
             terminal_escape::escape_line(parameter, MAX_NAME_LEN)
         )),
     }
@@ -390,13 +388,13 @@ mod tests {
         let table = [
             (
                 named("read-environment", &["HOME"]),
-                "other requests the unknown capability `read-environment`; this version knows \
+                "`other` requests the unknown capability `read-environment`; this version knows \
                 `read-files`, `write-files`, `run-commands`, `fetch`, `delegate`, `keep-state`, \
                 `present-plan`",
             ),
             (
                 named("read-files", &["src"]),
-                "other requests `read-files` with the unknown parameter `src`; `read-files` has \
+                "`other` requests `read-files` with the unknown parameter `src`; `read-files` has \
                 no parameters",
             ),
         ];
@@ -404,7 +402,7 @@ mod tests {
             assert_eq!(requesting(vec![capability]), Err(expected.to_owned()));
         }
         let problem = requesting(vec![named("fetch", &["no host!"])]).unwrap_err();
-        assert!(problem.starts_with("other requests `fetch` with a pattern"), "{problem}");
+        assert!(problem.starts_with("`other` requests an invalid host: "), "{problem}");
         let problem = requesting(vec![named(&"x\u{1b}\n".repeat(9999), &[])]).unwrap_err();
         assert!(problem.len() < 500 && !problem.contains('\u{1b}'), "{problem:?}");
     }
@@ -440,7 +438,7 @@ mod tests {
         let too_long = "x".repeat(129);
         for title in ["", " ", "a\nb", "a\u{1b}[2J", "a\u{2028}b", "a\u{85}b", &too_long] {
             let problem = titled(title).expect_err(title);
-            assert!(problem.starts_with("the title of other"), "{problem}");
+            assert!(problem.starts_with("the title of `other`"), "{problem}");
         }
     }
 
@@ -454,7 +452,7 @@ mod tests {
         assert_eq!(declared.tools[0].output_schema, serde_json::from_str(OBJECT).ok());
         for schema in ["", "{", "[]", r#"{"type":"string"}"#, r##"{"type":"object","$ref":"#"}"##] {
             let problem = with(schema).expect_err(schema);
-            assert!(problem.starts_with("the output schema of other"), "{problem}");
+            assert!(problem.starts_with("the output schema of `other`"), "{problem}");
         }
     }
 

@@ -160,9 +160,7 @@ impl ReturnedContent {
                 if media_type == "application/json"
                     && let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(&text)
                 {
-                    return Err(format!(
-                        "the tool answered with JSON that does not parse: {error}"
-                    ));
+                    return Err(format!("the tool returned invalid JSON: {error}"));
                 }
                 with_uri(text)
             }
@@ -205,17 +203,20 @@ fn check_image(media_type: &str, data: Vec<u8>) -> Result<OutputPiece, String> {
 /// Parses a table of RFC 4180. Short rows are refused rather than filled up: a few thousand empty
 /// rows under a few thousand columns are small for the guest, but gigabytes when filled.
 fn parse_table(text: &str) -> Result<UserOutputView, String> {
-    let invalid = |problem: String| format!("the tool answered with a table that {problem}");
+    let invalid = |problem: String| format!("the tool returned a table that {problem}");
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
     let mut rows = Vec::new();
     let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|error| invalid(format!("is no CSV: {error}")))? {
+    while reader
+        .read_record(&mut record)
+        .map_err(|error| invalid(format!("is not CSV: {error}")))?
+    {
         rows.push(record.iter().map(str::to_owned).collect::<Vec<String>>());
         let columns = rows.first().map_or(0, Vec::len);
         if record.len() != columns {
             return Err(invalid(format!(
-                "has a row of {} cells under {columns} columns",
+                "has a row of {} cells, but {columns} columns",
                 record.len()
             )));
         }
@@ -303,7 +304,7 @@ mod tests {
             assert!(problem.contains("invalid media type"), "{problem}");
         }
         let problem = seen(text("application/json", "{")).expect_err("no JSON");
-        assert!(problem.contains("does not parse"), "{problem}");
+        assert!(problem.contains("the tool returned invalid JSON"), "{problem}");
     }
 
     #[test]
@@ -373,7 +374,7 @@ mod tests {
                 rows: vec![cells(&["1,\"x\"", "two\nlines"]), cells(&["", ""])],
             }))
         );
-        let wrong = [("", "has no columns"), ("a,b\n1\n", "row of 1 cells under 2 columns")];
+        let wrong = [("", "has no columns"), ("a,b\n1\n", "row of 1 cells, but 2 columns")];
         for (table, expected) in wrong {
             assert!(csv(table).is_err_and(|problem| problem.contains(expected)), "{table:?}");
         }
@@ -392,7 +393,7 @@ mod tests {
             },
         ];
         for output in outputs {
-            assert!(check(output).is_err_and(|problem| problem.contains("are taken")));
+            assert!(check(output).is_err_and(|problem| problem.contains("; the limit is ")));
         }
         let annotation = |bytes: usize| Annotation { name: "x-a".into(), value: "1".repeat(bytes) };
         let annotated = |annotations: Vec<Annotation>| {

@@ -235,7 +235,7 @@ impl wit::Host for WorkspaceView<'_> {
         options: wit::WalkOptions,
     ) -> wasmtime::Result<Result<WalkResource, wit::WorkspaceError>> {
         let Some(workspace) = &self.walks.workspace else {
-            let denial = not_granted("look at files", "read-files");
+            let denial = not_granted("read files", "read-files");
             return Ok(Err(WalkError::Denied(denial).into()));
         };
         let logs = self.files.activity_logs();

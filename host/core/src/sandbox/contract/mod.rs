@@ -31,8 +31,8 @@ pub(super) fn check_annotations(annotations: &[Annotation]) -> Result<(), String
     let bytes: usize = annotations.iter().map(|one| one.name.len() + one.value.len()).sum();
     if annotations.len() > MAX_ANNOTATIONS || bytes > MAX_ANNOTATION_BYTES {
         return Err(format!(
-            "has {} annotations of {bytes} bytes; at most {MAX_ANNOTATIONS} of \
-                {MAX_ANNOTATION_BYTES} bytes in all are allowed",
+            "has {} annotations with {bytes} bytes; the limit is {MAX_ANNOTATIONS} with \
+                {MAX_ANNOTATION_BYTES} bytes in total",
             annotations.len()
         ));
     }

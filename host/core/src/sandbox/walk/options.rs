@@ -140,8 +140,8 @@ fn build_required(strings: &[Vec<u8>], ignore_case: bool) -> Result<Option<Regex
     let bytes: usize = strings.iter().map(Vec::len).sum();
     if strings.len() > MAX_REQUIRED || bytes > MAX_REQUIRED_BYTES {
         return Err(WalkError::InvalidOption(format!(
-            "`required` is too large: the limit is {MAX_REQUIRED} strings with {MAX_REQUIRED_BYTES} \
-                bytes in total"
+            "`required` is too large: the limit is {MAX_REQUIRED} strings with \
+                {MAX_REQUIRED_BYTES} bytes in total"
         )));
     }
     if strings.is_empty() || strings.iter().any(Vec::is_empty) {
