@@ -124,7 +124,7 @@ fn r016_what_nobody_can_know_counts_as_a_write_and_an_import_nobody_knows_as_non
 fn a_plugin_with_an_unknown_capability_or_parameter_is_not_offered() {
     let table = [
         ("read-environment", vec!["HOME"], "`other` requests the unknown capability"),
-        ("read-files", vec!["src"], "`other` requests `read-files` with the unknown parameter `src`"),
+        ("read-files", vec!["src"], "requests `read-files` with the unknown parameter `src`"),
         ("fetch", vec!["no host!"], "`other` requests an invalid host"),
         ("", vec![], "`other` requests the unknown capability ``; this version knows `read-files`"),
     ];

@@ -108,7 +108,7 @@ fn a_title_is_one_line_and_annotations_are_bounded() {
     let title = &test_host.catalog().find("other").expect("it is there").declaration.title;
     assert_eq!(title.as_deref(), Some("Another tool"));
     for title in ["", "a\nb", "a\u{1b}[2J", &"x".repeat(129)] {
-        assert_contains(titled(title).refusal_reason(), "the title of other");
+        assert_contains(titled(title).refusal_reason(), "the title of `other`");
     }
     let annotated = |count: usize| {
         offered(&move |tool| {

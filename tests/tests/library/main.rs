@@ -214,7 +214,8 @@ async fn a_dropped_request_leaves_the_session_usable() {
     let project = TestProject::new();
     let host = project.builder().build().expect("a host");
     let slow = ReplayModel::parse(
-        "{\"cofferdam_recording\": 1, \"model\": \"m\"}\n{\"blocks\": [{\"text\": \"Slow text.\"}]}",
+        "{\"cofferdam_recording\": 1, \"model\": \"m\"}\n\
+         {\"blocks\": [{\"text\": \"Slow text.\"}]}",
     )
     .expect("a recording")
     .with_pace(std::time::Duration::from_secs(3600));

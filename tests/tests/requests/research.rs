@@ -173,7 +173,7 @@ fn r124_a_sub_agent_has_a_cap_of_its_own() {
         assert!(
             !result.is_error
                 && result.text.starts_with(
-                    "The sea, as far as I got.\n\n[The sub-agent ran into its limit of"
+                    "The sea, as far as I got.\n\n[The sub-agent reached its limit of"
                 ),
             "{result:?}"
         );

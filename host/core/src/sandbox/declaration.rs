@@ -289,7 +289,8 @@ fn parse_capability(
     match parameters.first() {
         None => Ok(capability),
         Some(parameter) => Err(format!(
-            "`{tool}` requests `{name}` with the unknown parameter `{}`; `{name}` has no parameters",
+            "`{tool}` requests `{name}` with the unknown parameter `{}`; `{name}` has no \
+                parameters",
             terminal_escape::escape_line(parameter, MAX_NAME_LEN)
         )),
     }
