@@ -73,7 +73,10 @@ pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSa
 }
 
 /// The prompt for guidance after a rejection.
-pub(super) const GUIDANCE_PROMPT: &str = "What should it do instead? An empty line sends your text; an empty first line ends the request.";
+pub(super) const GUIDANCE_PROMPT: &str = concat!(
+    "What should it do instead? An empty line sends your text; ",
+    "an empty first line ends the request.",
+);
 
 /// The choice of a typed answer. All dialogs share this table, so a digit means the same everywhere
 /// . Other input repeats the prompt.
