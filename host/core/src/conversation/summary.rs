@@ -94,7 +94,6 @@ impl Transcript {
                 break;
             }
         }
-        let cut = self.normalize_index(cut);
         (cut > begin).then_some(cut)
     }
 
@@ -106,20 +105,6 @@ impl Transcript {
                 TurnIndex { exchange: count - 1, turn: newest.turns().len() }
             }
             Some(_) | None => TurnIndex { exchange: count, turn: 0 },
-        }
-    }
-
-    /// Normalizes a position after the last turn of an exchange to one before the next exchange.
-    fn normalize_index(&self, index: TurnIndex) -> TurnIndex {
-        let is_after_last = |number: usize| {
-            let exchange = self.exchanges().get(number);
-            exchange.is_some_and(|exchange| index.turn > 0 && index.turn == exchange.turns().len())
-                && number + 1 < self.exchanges().len()
-        };
-        if is_after_last(index.exchange) {
-            TurnIndex { exchange: index.exchange + 1, turn: 0 }
-        } else {
-            index
         }
     }
 
