@@ -90,9 +90,6 @@ impl Transcript {
             }
             kept = kept.saturating_add(if is_answered { unkept } else { prompt_tokens });
             cut = TurnIndex { exchange: number, turn: 0 };
-            if kept > keep {
-                break;
-            }
         }
         (cut > begin).then_some(cut)
     }
@@ -247,5 +244,19 @@ mod tests {
             !transcript.apply_summary(transcript.summary_until(at(0, 3), "s".into())),
             "a summary that ends earlier is refused"
         );
+    }
+
+    #[test]
+    fn r068_turns_and_prompts_that_fit_exactly_stay() {
+        let turn = tool_turn(400);
+        let open = transcript_of(&[("one", vec![turn.clone(), turn.clone()])]);
+        assert_eq!(open.find_cut(turn.tokens(), 0), Some(at(0, 1)));
+        assert_eq!(open.find_cut(turn.tokens() - 1, 0), Some(at(0, 2)));
+        // The second prompt has no turns.
+        let answer = || vec![text_turn("done")];
+        let closed = transcript_of(&[("one", answer()), ("two", vec![]), ("three", answer())]);
+        let newest: u64 = closed.exchanges()[1..].iter().map(|exchange| exchange.tokens()).sum();
+        assert_eq!(closed.find_cut(newest, 0), Some(at(1, 0)));
+        assert_eq!(closed.find_cut(newest - 1, 0), Some(at(2, 0)));
     }
 }

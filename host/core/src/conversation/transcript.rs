@@ -409,6 +409,10 @@ mod tests {
             Err("exchange 2, turn 1: the summary ends at a turn that does not exist".into())
         );
         assert_eq!(
+            violation(|transcript| transcript.summary = summary("s", 0, 0)),
+            Err("exchange 1, turn 0: the summary ends at a turn that does not exist".into())
+        );
+        assert_eq!(
             violation(|transcript| transcript.exchanges[0].turns.push(text_turn("more"))),
             Err("exchange 1, turn 2: a turn without calls is followed by another turn".into())
         );
@@ -418,6 +422,20 @@ mod tests {
                 transcript.exchanges[0].turns.insert(0, turn);
             }),
             Err("exchange 1, turn 2: a call has the id of an earlier one".into())
+        );
+    }
+
+    #[test]
+    fn r060_an_incremental_check_begins_at_the_first_turn_of_a_later_exchange() {
+        let mut transcript =
+            transcript_of(&[("one", vec![tool_turn(1), tool_turn(1), text_turn("done")])]);
+        assert_eq!(transcript.check(), Ok(()));
+        transcript.begin_exchange("two");
+        transcript.exchanges[1].turns.extend([text_turn("a"), text_turn("b")]);
+        assert!(
+            transcript
+                .check()
+                .is_err_and(|violation| (violation.exchange, violation.turn) == (2, 1))
         );
     }
 }
