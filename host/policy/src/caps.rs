@@ -240,4 +240,35 @@ mod tests {
         let problem = Caps::default().set(CapName::Seconds, 0).unwrap_err().to_string();
         assert_eq!(problem, "seconds = 0 is out of range: use 1 to 3600");
     }
+
+    #[test]
+    fn the_defaults_configure_every_limit() {
+        let defaults = Caps::defaults();
+        for cap in CapName::ALL {
+            assert_eq!(defaults.get(cap), Some(cap.default_value()), "{cap}");
+        }
+        assert!(!defaults.is_empty());
+        assert!(Caps::default().is_empty());
+    }
+
+    #[test]
+    fn a_check_finds_a_value_that_was_read_without_one() {
+        let read = |text: &str| serde_json::from_str::<Caps>(text).expect("limits");
+        assert_eq!(read(r#"{"seconds": 3600}"#).check(), Ok(()));
+        let problem = read(r#"{"seconds": 3601, "handles": 16}"#).check().unwrap_err();
+        assert_eq!(problem.to_string(), "seconds = 3601 is out of range: use 1 to 3600");
+    }
+
+    #[test]
+    fn limits_are_completed_by_those_of_another_set() {
+        let ours = caps(&[(CapName::Seconds, 5)]);
+        let others = caps(&[(CapName::Seconds, 600), (CapName::Handles, 20)]);
+        assert_eq!(ours.or(&others), caps(&[(CapName::Seconds, 5), (CapName::Handles, 20)]));
+    }
+
+    #[test]
+    fn a_maximum_equal_to_the_default_configures_nothing() {
+        let maxima = caps(&[(CapName::Seconds, 60)]);
+        assert!(Caps::default().limited_to(&maxima).is_empty());
+    }
 }

@@ -259,4 +259,28 @@ mod tests {
         assert!(!changes.has_only_writes());
         assert!(changes.paths().any(|path| path.as_str() == "old"));
     }
+
+    #[test]
+    fn contents_without_a_diff_are_listed_with_their_staged_files() {
+        let create = change("a", ChangeKind::Create { after: content(1) });
+        let (path, file) = (create.path.clone(), PathBuf::from("/staged/1"));
+        let changes = ChangeSet::new(vec![create]);
+        assert!(!changes.has_undiffed());
+        let changes = changes.with_undiffed(BTreeMap::from([(path.clone(), file.clone())]));
+        assert!(changes.has_undiffed());
+        assert_eq!(changes.undiffed().collect::<Vec<_>>(), [(&path, file.as_path())]);
+        assert_eq!(changes.len(), 1, "the changes stay the same");
+    }
+
+    #[test]
+    fn changes_are_counted() {
+        let unlink = |path| change(path, ChangeKind::Unlink);
+        let of = |changes: Vec<FileChange>| {
+            let changes = ChangeSet::new(changes);
+            (changes.len(), changes.is_empty())
+        };
+        assert_eq!(of(vec![]), (0, true));
+        assert_eq!(of(vec![unlink("a")]), (1, false));
+        assert_eq!(of(vec![unlink("a"), unlink("b"), unlink("c")]), (3, false));
+    }
 }

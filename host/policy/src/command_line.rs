@@ -285,6 +285,11 @@ mod tests {
         assert!(!git_status.covers("git statusx"));
         assert!(!git_status.covers("git push"));
         assert!(!git_status.covers("git"));
+        let other_subcommands = ["git diff", "git log", "git show", "git log status"];
+        for line in other_subcommands {
+            assert!(!git_status.covers(line), "{line}");
+        }
+        assert_eq!(SimpleCommand::parse(" rm  x ").expect("plain words").words(), ["rm", "x"]);
         let rm = SimpleCommand::parse("rm -rf target").unwrap().scope();
         assert!(rm.covers("rm  -rf target"));
         assert!(!rm.covers("rm -rf target src"));

@@ -114,3 +114,39 @@ impl Default for CommandLimits {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PolicyLayer, PolicyLevel};
+
+    fn policy(text: &str) -> Policy {
+        let mut policy = Policy::default();
+        policy.add_layer(PolicyLayer::parse(PolicyLevel::System, "p.toml", text).expect(text));
+        policy
+    }
+
+    #[test]
+    fn a_policy_closes_the_network_and_never_opens_it() {
+        // the user's setting, the policy, the result
+        let table = [
+            (true, "", true),
+            (true, "[commands]\nnetwork = true", true),
+            (true, "[commands]\nnetwork = false", false),
+            (false, "", false),
+            (false, "[commands]\nnetwork = true", false),
+            (false, "[commands]\nnetwork = false", false),
+        ];
+        for (network, text, expected) in table {
+            let rules = CommandRules { network, ..CommandRules::default() };
+            assert_eq!(rules.with_policy(&policy(text)).network, expected, "{network}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_minimum_that_the_user_chose_anyway_is_not_the_policys() {
+        let required = policy("[commands]\nminimum = \"kernel\"");
+        let rules = CommandRules::default().with_policy(&required);
+        assert_eq!((rules.minimum, rules.required_by), (SandboxLevel::Kernel, None));
+    }
+}

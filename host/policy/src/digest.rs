@@ -48,3 +48,28 @@ pub fn hex(bytes: &[u8]) -> String {
         text
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_is_the_sha_256_in_lower_case_digits() {
+        let digits = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let digest = ComponentDigest::compute(b"");
+        assert_eq!(digest.as_str(), digits);
+        assert_eq!(digest.to_string(), digits);
+        assert_eq!(digest.short(), "e3b0c44298fc");
+        assert_eq!(ComponentDigest::parse(digits), Some(digest));
+    }
+
+    #[test]
+    fn only_64_lower_case_digits_are_a_digest() {
+        let (right, short, long) = ("a".repeat(64), "a".repeat(63), "a".repeat(65));
+        assert!(ComponentDigest::parse(&right).is_some());
+        let (capital, letter) = (format!("A{short}"), format!("g{short}"));
+        for text in [&short, &long, &capital, &letter, &String::new()] {
+            assert_eq!(ComponentDigest::parse(text), None, "{text}");
+        }
+    }
+}

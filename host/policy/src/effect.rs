@@ -177,3 +177,7 @@ impl fmt::Display for Scope {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "effect_tests.rs"]
+mod tests;

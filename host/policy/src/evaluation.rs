@@ -201,3 +201,18 @@ impl Policy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_check_has_a_description_of_its_own() {
+        let mut all = DecisionCheck::BEFORE_MODE.map(DecisionCheck::describe).to_vec();
+        all.push(DecisionCheck::Mode.describe());
+        assert!(all.contains(&"`deny` rules") && all.contains(&"the mode"));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 10);
+    }
+}

@@ -124,4 +124,31 @@ mod tests {
         let grants = Grants::from_requested(&[Capability::PresentPlan]);
         assert!(grants.has_side_effects(), "it can end plan mode");
     }
+
+    #[test]
+    fn each_permission_has_one_phrase() {
+        let nothing = Grants::default();
+        assert!(nothing.is_empty());
+        assert_eq!(nothing.describe(), [""; 0]);
+        let fetch = vec!["docs.rs".to_owned(), "GET *.example.com".to_owned()];
+        let table = [
+            (Grants { files: FileGrant::Read, ..nothing.clone() }, "read files of the workspace"),
+            (
+                Grants { files: FileGrant::ReadWrite, ..nothing.clone() },
+                "read and write files of the workspace",
+            ),
+            (Grants { commands: true, ..nothing.clone() }, "run commands, each decided separately"),
+            (
+                Grants { fetch, ..nothing.clone() },
+                "send requests to docs.rs, GET *.example.com, each decided separately",
+            ),
+            (Grants { plans: true, ..nothing.clone() }, "present plans, each decided separately"),
+            (Grants { agents: true, ..nothing.clone() }, "delegate tasks to read-only sub-agents"),
+            (Grants { state: true, ..nothing }, "keep state for the session"),
+        ];
+        for (grants, phrase) in table {
+            assert!(!grants.is_empty(), "{phrase}");
+            assert_eq!(grants.describe(), [phrase]);
+        }
+    }
 }

@@ -100,4 +100,27 @@ mod tests {
             [ApprovalMode::Plan, ApprovalMode::AutoEdit, ApprovalMode::Ask, ApprovalMode::Ask]
         );
     }
+
+    #[test]
+    fn a_mode_is_found_by_its_exact_name() {
+        for mode in ApprovalMode::ALL {
+            assert_eq!(mode.to_string().parse::<ApprovalMode>().ok(), Some(mode));
+        }
+        for word in ["", "AUTO", "yolo", "auto edit"] {
+            let problem = word.parse::<ApprovalMode>().expect_err(word).to_string();
+            assert_eq!(problem, format!("unknown mode `{word}`: use ask, plan, auto-edit or auto"));
+        }
+    }
+
+    #[test]
+    fn the_description_of_a_mode_says_what_happens_without_approval() {
+        for (mode, part) in [
+            (ApprovalMode::Ask, "commands, writes and requests need approval"),
+            (ApprovalMode::Plan, "commands and writes are denied"),
+            (ApprovalMode::AutoEdit, "writes are allowed without asking"),
+            (ApprovalMode::Auto, "commands and writes are allowed without asking"),
+        ] {
+            assert!(mode.describe().contains(part), "{mode}");
+        }
+    }
 }

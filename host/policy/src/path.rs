@@ -180,4 +180,10 @@ mod tests {
         assert!(path("").overlaps(&path("a")));
         assert!(!path("a").overlaps(&path("ab")));
     }
+
+    #[test]
+    fn a_path_has_at_most_4096_bytes() {
+        assert!(WorkspacePath::parse(&"x".repeat(4096), None).is_ok());
+        assert_eq!(WorkspacePath::parse(&"x".repeat(4097), None), Err(PathError::TooLong));
+    }
 }

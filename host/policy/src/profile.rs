@@ -85,4 +85,12 @@ mod tests {
             assert_eq!(profile.name().parse::<PolicyProfile>().unwrap(), profile);
         }
     }
+
+    #[test]
+    fn the_layer_of_a_profile_names_the_profile() {
+        let layer = PolicyProfile::LockedDown.to_layer(PolicyLevel::User).unwrap();
+        assert_eq!(layer.file, "profile locked-down");
+        let problem = "locked".parse::<PolicyProfile>().unwrap_err().to_string();
+        assert_eq!(problem, "unknown profile `locked`: use read-only, develop or locked-down");
+    }
 }

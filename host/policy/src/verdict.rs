@@ -281,4 +281,21 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    fn a_possible_rule_says_whether_the_line_is_one_command() {
+        let text = "[commands]\ndeny = [\"git push *\"]";
+        let mut policy = Policy::default();
+        policy.add_layer(PolicyLayer::parse(PolicyLevel::User, "p.toml", text).expect(text));
+        let reason = |line: &str| {
+            let act = Action::Command(line);
+            policy.verdict(ApprovalMode::Auto, "bash".into(), &act).describe_reason_for(&act)
+        };
+        let rule = "the rule deny `git push *` of [commands] at p.toml:2:9 might cover it";
+        assert_eq!(reason("env git push"), rule);
+        assert_eq!(
+            reason("$(x) push"),
+            format!("the line is more than one simple command, so {rule}")
+        );
+    }
 }

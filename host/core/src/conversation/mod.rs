@@ -16,6 +16,8 @@
 //! This module is pure: it uses no I/O, no clock and no provider. The `model` module translates a
 //! transcript to the format of a provider.
 
+#[cfg(test)]
+mod contract_tests;
 pub mod estimate;
 mod ids;
 mod open_turn;

@@ -207,4 +207,37 @@ mod tests {
             estimate::prompt("It was so.") + tokens - placeholders
         );
     }
+
+    #[test]
+    fn r066_pruning_continues_where_it_ended_and_a_window_can_be_used_up() {
+        let one = vec![tool_turn(8_000), tool_turn(8_000), tool_turn(8_000)];
+        let transcript = || {
+            let done = || vec![text_turn("done")];
+            transcript_of(&[("one", one.clone()), ("two", done()), ("three", done())])
+        };
+        let newest: u64 = transcript().exchanges()[1..].iter().map(UserExchange::tokens).sum();
+        let window = newest + one[2].tokens();
+        for (protected_tokens, results) in [(window, 2), (window - 1, 3)] {
+            let limits = PruneLimits { protected_tokens, ..SMALL };
+            assert_eq!(transcript().prune(limits).map(|pruned| pruned.results), Some(results));
+        }
+        let mut later = transcript();
+        assert!(later.prune(PruneLimits { protected_tokens: window, ..SMALL }).is_some());
+        let all = PruneLimits { protected_tokens: 0, ..SMALL };
+        assert_eq!(later.prune(all).map(|pruned| pruned.results), Some(1));
+    }
+
+    #[test]
+    fn r067_a_summary_of_a_pruned_conversation_counts_the_placeholders() {
+        let mut transcript = long_transcript();
+        transcript.prune(SMALL).expect("worth pruning");
+        let until = TurnIndex { exchange: 1, turn: 0 };
+        assert!(transcript.apply_summary(transcript.summary_until(until, "It was so.".into())));
+        let tokens: u64 = transcript.exchanges()[1..].iter().map(UserExchange::tokens).sum();
+        let placeholders = 2_000 - estimate::text(PRUNED_PLACEHOLDER);
+        assert_eq!(
+            transcript.sent_tokens(),
+            estimate::prompt("It was so.") + tokens - placeholders
+        );
+    }
 }

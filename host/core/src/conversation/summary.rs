@@ -90,11 +90,7 @@ impl Transcript {
             }
             kept = kept.saturating_add(if is_answered { unkept } else { prompt_tokens });
             cut = TurnIndex { exchange: number, turn: 0 };
-            if kept > keep {
-                break;
-            }
         }
-        let cut = self.normalize_index(cut);
         (cut > begin).then_some(cut)
     }
 
@@ -106,20 +102,6 @@ impl Transcript {
                 TurnIndex { exchange: count - 1, turn: newest.turns().len() }
             }
             Some(_) | None => TurnIndex { exchange: count, turn: 0 },
-        }
-    }
-
-    /// Normalizes a position after the last turn of an exchange to one before the next exchange.
-    fn normalize_index(&self, index: TurnIndex) -> TurnIndex {
-        let is_after_last = |number: usize| {
-            let exchange = self.exchanges().get(number);
-            exchange.is_some_and(|exchange| index.turn > 0 && index.turn == exchange.turns().len())
-                && number + 1 < self.exchanges().len()
-        };
-        if is_after_last(index.exchange) {
-            TurnIndex { exchange: index.exchange + 1, turn: 0 }
-        } else {
-            index
         }
     }
 
@@ -262,5 +244,19 @@ mod tests {
             !transcript.apply_summary(transcript.summary_until(at(0, 3), "s".into())),
             "a summary that ends earlier is refused"
         );
+    }
+
+    #[test]
+    fn r068_turns_and_prompts_that_fit_exactly_stay() {
+        let turn = tool_turn(400);
+        let open = transcript_of(&[("one", vec![turn.clone(), turn.clone()])]);
+        assert_eq!(open.find_cut(turn.tokens(), 0), Some(at(0, 1)));
+        assert_eq!(open.find_cut(turn.tokens() - 1, 0), Some(at(0, 2)));
+        // The second prompt has no turns.
+        let answer = || vec![text_turn("done")];
+        let closed = transcript_of(&[("one", answer()), ("two", vec![]), ("three", answer())]);
+        let newest: u64 = closed.exchanges()[1..].iter().map(|exchange| exchange.tokens()).sum();
+        assert_eq!(closed.find_cut(newest, 0), Some(at(1, 0)));
+        assert_eq!(closed.find_cut(newest - 1, 0), Some(at(2, 0)));
     }
 }

@@ -386,4 +386,56 @@ mod tests {
                 .expect("a transcript");
         assert_eq!(read.sent_tokens(), counted);
     }
+
+    #[test]
+    fn r060_an_invalid_summary_and_a_turn_behind_an_answer_are_found() {
+        let valid = || transcript_of(&[("one", vec![tool_turn(1), text_turn("done")])]);
+        let violation = |change: fn(&mut Transcript)| {
+            let mut transcript = valid();
+            change(&mut transcript);
+            validate(&transcript).map_err(|violation| violation.to_string())
+        };
+        fn summary(text: &str, exchange: usize, turn: usize) -> Option<RollingSummary> {
+            let until = TurnIndex { exchange, turn };
+            Some(RollingSummary { text: text.into(), until, turns: 1, tokens: 1 })
+        }
+        assert_eq!(violation(|transcript| transcript.summary = summary("s", 0, 1)), Ok(()));
+        assert_eq!(
+            violation(|transcript| transcript.summary = summary(" ", 0, 1)),
+            Err("exchange 1, turn 0: the summary is blank".into())
+        );
+        assert_eq!(
+            violation(|transcript| transcript.summary = summary("s", 1, 1)),
+            Err("exchange 2, turn 1: the summary ends at a turn that does not exist".into())
+        );
+        assert_eq!(
+            violation(|transcript| transcript.summary = summary("s", 0, 0)),
+            Err("exchange 1, turn 0: the summary ends at a turn that does not exist".into())
+        );
+        assert_eq!(
+            violation(|transcript| transcript.exchanges[0].turns.push(text_turn("more"))),
+            Err("exchange 1, turn 2: a turn without calls is followed by another turn".into())
+        );
+        assert_eq!(
+            violation(|transcript| {
+                let turn = transcript.exchanges[0].turns[0].clone();
+                transcript.exchanges[0].turns.insert(0, turn);
+            }),
+            Err("exchange 1, turn 2: a call has the id of an earlier one".into())
+        );
+    }
+
+    #[test]
+    fn r060_an_incremental_check_begins_at_the_first_turn_of_a_later_exchange() {
+        let mut transcript =
+            transcript_of(&[("one", vec![tool_turn(1), tool_turn(1), text_turn("done")])]);
+        assert_eq!(transcript.check(), Ok(()));
+        transcript.begin_exchange("two");
+        transcript.exchanges[1].turns.extend([text_turn("a"), text_turn("b")]);
+        assert!(
+            transcript
+                .check()
+                .is_err_and(|violation| (violation.exchange, violation.turn) == (2, 1))
+        );
+    }
 }

@@ -149,11 +149,11 @@ fn schema_error(plugin: &LoadedPlugin) -> Option<String> {
         let name = &tool.name;
         let input = ArgumentChecker::new(tool.input_schema.clone());
         if let Err(problem) = input.compiled_schema() {
-            return Some(format!("the input schema of {name} cannot be used: {problem}"));
+            return Some(format!("the input schema of `{name}` cannot be used: {problem}"));
         }
         let output = StructuredResultChecker::new(tool);
         let problem = output.schema_error()?;
-        Some(format!("the output schema of {name} cannot be used: {problem}"))
+        Some(format!("the output schema of `{name}` cannot be used: {problem}"))
     })
 }
 

@@ -387,4 +387,6 @@ fn denial_for(tool: &str, effect: &Effect, act: &Action<'_>, finding: &ReasonedV
 }
 
 #[cfg(test)]
+mod remedy_tests;
+#[cfg(test)]
 mod tests;

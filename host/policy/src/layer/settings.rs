@@ -128,4 +128,15 @@ mod tests {
             assert!(PluginOrigin::parse(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn an_origin_is_shown_without_a_slash_at_its_end() {
+        for (text, shown) in [
+            ("/", "/"),
+            ("/opt/plugins/", "/opt/plugins"),
+            ("https://plugins.example.com/a/", "https://plugins.example.com/a/"),
+        ] {
+            assert_eq!(PluginOrigin::parse(text).expect(text).to_string(), shown);
+        }
+    }
 }

@@ -18,7 +18,13 @@ fn invalid_files_are_errors_with_a_location() {
             "p.toml:4:3: `git status; x` is not a command pattern: ';' is not allowed",
         ),
         ("[commands]\nallow = \"ls\"", "p.toml:2:9: invalid type: string"),
-        ("[commands]\nallow = [7]", "p.toml:2:10: invalid type: integer"),
+        (
+            "[commands]\nallow = [7]",
+            "p.toml:2:10: invalid type: integer `7`, expected a pattern, or a table with",
+        ),
+        ("[plugins]\ndigests = [\"sha256:12\"]", "p.toml:2:12: a digest is"),
+        ("[models]\nproviders = [\"acme\"]", "p.toml:2:14: unknown provider \"acme\""),
+        ("[commands]\nread = [\"a/b\"]", "p.toml:2:9: \"a/b\" is not an absolute path"),
         ("[commands]\nallow = [{ pattern = \"ls\", metods = [] }]", "p.toml:2:"),
         (
             "[commands]\nallow = [{ pattern = \"ls\", methods = [] }]",
@@ -272,6 +278,8 @@ fn r098_a_pattern_of_a_project_has_a_size() {
         );
     }
     assert!(parse(PolicyLevel::Project, &hidden).unwrap_err().contains("17 stars"));
+    let both = format!("[write]\ndeny = [\"{}{}\"]", "*a".repeat(17), "a".repeat(478));
+    assert!(parse(PolicyLevel::Project, &both).unwrap_err().contains("17 stars"));
     let many = |length: usize| {
         let patterns: Vec<String> =
             (0..100).map(|number| format!("\"*{number:03}{}\"", "a".repeat(length - 4))).collect();
@@ -288,4 +296,29 @@ fn r098_a_pattern_of_a_project_has_a_size() {
         parse(PolicyLevel::User, &stars(60)).is_ok()
             && parse(PolicyLevel::User, &long("write", 600)).is_ok()
     );
+}
+
+#[test]
+fn a_digest_has_64_lower_case_digits() {
+    for digits in ["g".repeat(64), "A".repeat(64), "a".repeat(63), "a".repeat(65)] {
+        for text in [
+            format!("[plugins]\ndigests = [\"sha256:{digits}\"]"),
+            format!("[tools.\"sha256:{digits}\"]\nuse = \"ask\""),
+        ] {
+            let problem = parse(PolicyLevel::User, &text).expect_err(&text);
+            assert!(problem.contains("a digest is"), "{problem}");
+        }
+    }
+}
+
+#[test]
+fn a_write_to_an_unknown_path_might_be_covered_and_is_never_allowed_by_a_rule() {
+    for (verdict, expected) in
+        [("allow", PatternMatch::No), ("ask", PatternMatch::Maybe), ("deny", PatternMatch::Maybe)]
+    {
+        let text = format!("[write]\n{verdict} = [\"**\"]");
+        let layer = parse(PolicyLevel::User, &text).expect("a policy");
+        let found = layer.rules[0].matches(ToolId::new("t", ""), &Action::Write(None));
+        assert_eq!(found, expected, "{verdict}");
+    }
 }

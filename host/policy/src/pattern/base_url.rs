@@ -163,4 +163,20 @@ mod tests {
             assert!(BaseUrl::parse_pattern(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn a_pattern_covers_hosts_in_brackets_only_by_their_exact_text() {
+        for (text, valid) in [
+            ("https://[::1]:8080/v1", true),
+            ("https://[]", false),
+            ("https://[[::1]]", false),
+            ("https://::1", false),
+            ("https://~x", false),
+            ("https://*.", true),
+        ] {
+            assert_eq!(BaseUrl::parse_pattern(text).is_ok(), valid, "{text}");
+        }
+        let below = BaseUrl::parse_pattern("https://*.example.com").expect("a pattern");
+        assert!(!below.covers("https://.example.com"), "a label is missing");
+    }
 }

@@ -44,3 +44,16 @@ impl MatchBudget {
         MOST_STEPS.saturating_sub(self.0.get())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_step_exhausts_the_budget() {
+        let budget = MatchBudget::for_decision();
+        assert!(budget.spend(MOST_STEPS - 1) && !budget.is_spent());
+        assert!(!budget.spend(1) && budget.is_spent());
+        assert_eq!(budget.used(), MOST_STEPS);
+    }
+}

@@ -284,4 +284,38 @@ mod tests {
             assert!(problem.contains(expected), "{pattern:?}: {problem}");
         }
     }
+
+    #[test]
+    fn the_parts_of_a_destination_are_its_name_or_its_address_and_its_port() {
+        let table = [
+            ("Example.com.", Some("example.com"), None, 443),
+            ("example.com:8080", Some("example.com"), None, 8080),
+            ("127.0.0.1:1", None, Some("127.0.0.1"), 1),
+            ("[2001:db8::1]", None, Some("2001:db8::1"), 443),
+        ];
+        for (text, name, address, port) in table {
+            let host = HostAddress::parse(text).expect(text);
+            assert_eq!(host.parse_name(), name, "{text}");
+            assert_eq!(host.address().map(|ip| ip.to_string()).as_deref(), address, "{text}");
+            assert_eq!(host.port(), port, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_name_has_at_most_253_characters_in_labels_of_at_most_63() {
+        let label = "a".repeat(63);
+        let longest = format!("{label}.{label}.{label}.{}", "a".repeat(61));
+        assert_eq!(longest.len(), 253);
+        assert!(HostPattern::parse(&longest).is_ok());
+        for text in [format!("{longest}a"), format!("{label}a.com"), "a_b-.com".into()] {
+            assert!(HostPattern::parse(&text).is_err(), "{text}");
+        }
+        assert!(HostPattern::parse("a_b.com").is_ok());
+    }
+
+    #[test]
+    fn a_pattern_for_subdomains_covers_no_address() {
+        assert!(!allows("*.0.0.1.example", "127.0.0.1"));
+        assert!(!HostPattern::parse("example.com").expect("a host").is_address());
+    }
 }

@@ -205,6 +205,7 @@ mod tests {
             "perl -wmstrict+exec+q/x/",
             "perl -d:Trace+exec+q/x/ x.pl",
             "perl -anF/x/,exec+q/git/ x.pl",
+            "perl -anF/x/,exec x.pl",
             "node --import data:text/javascript,x",
             "node --import=DATA:text/javascript,x",
             "node --require data:x y.js",
@@ -229,11 +230,14 @@ mod tests {
             "perl -M-warnings x.pl",
             "perl -M5.010 x.pl",
             "perl -F/,/ x.pl",
+            "perl -F/x x.pl",
             "perl -d:NYTProf x.pl",
             "node --import ./register.mjs x.js",
             "node -r dotenv/config x.js",
             "deno run main.ts",
             "php -d memory_limit=1G x.php",
+            "php --other auto_prepend_file=x y.php",
+            "php -- auto_prepend_file=x",
             "python3 -m pytest",
             "rails server",
         ] {
@@ -252,7 +256,7 @@ mod tests {
         ] {
             assert!(sets_code_variable(word), "{word}");
         }
-        for word in ["CC=gcc", "--less=x", "RUBYOPT", "MY_LESS=x", "--x=y"] {
+        for word in ["CC=gcc", "--less=x", "RUBYOPT", "MY_LESS=x", "--x=y", "--setenv=CC=gcc"] {
             assert!(!sets_code_variable(word), "{word}");
         }
     }

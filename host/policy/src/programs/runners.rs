@@ -393,6 +393,10 @@ mod tests {
             "sed --expression=1erm x",
             "sed --exp 1erm x",
             "sed -l 5 1erm x",
+            "sed --line-length 5 1erm x",
+            "sed --expression p --expression 1erm x",
+            "xargs",
+            "mix EVAL x",
         ];
         for line in code {
             assert!(runs(line), "{line}");
@@ -418,9 +422,24 @@ mod tests {
             "fd -e rs x",
             "dotnet test",
             "swift build",
+            "sed --posix 5p tree",
+            "sed --expression 5p x",
+            "node -- x.js",
+            "node --version",
+            "php -b x",
         ];
         for line in none {
             assert!(!runs(line), "{line}");
         }
+    }
+
+    #[test]
+    fn a_line_of_more_words_than_are_checked_counts_as_code() {
+        let line = |begin: &str, count: usize| format!("{begin}{}", " x".repeat(count));
+        for program in ["python3", "sed"] {
+            assert!(!runs(&line(program, MOST_WORDS)), "{program}");
+            assert!(runs(&line(program, MOST_WORDS + 1)), "{program}");
+        }
+        assert!(!runs(&line("ls", MOST_WORDS + 1)), "a program that is not listed");
     }
 }

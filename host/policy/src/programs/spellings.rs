@@ -250,6 +250,7 @@ mod tests {
             ("ps a -u x", Some("-a -u -x")),
             ("ps -p 1", None),
             ("unzip x", None),
+            ("tar x* a", Some("-x* a")),
             ("tar", None),
         ];
         for (line, expected) in table {

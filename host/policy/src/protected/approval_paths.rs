@@ -216,3 +216,7 @@ impl ApprovalPath {
         )
     }
 }
+
+#[cfg(test)]
+#[path = "approval_tests.rs"]
+mod tests;

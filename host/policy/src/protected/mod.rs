@@ -315,3 +315,5 @@ fn is_ignorable(c: char) -> bool {
 mod list_tests;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod walk_tests;

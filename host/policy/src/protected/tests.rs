@@ -277,3 +277,18 @@ fn other_names_of_a_path_on_some_file_systems_are_protected_like_it() {
         assert_eq!(ProtectedPaths::default().protection_of_parts(path.split('/')), None, "{path}");
     }
 }
+
+#[test]
+fn a_name_is_folded_like_on_the_most_lenient_file_systems() {
+    for (name, folded) in [
+        ("README.md", "readme.md"),
+        ("a. .", "a"),
+        ("a:stream", "a"),
+        (":a", ":a"),
+        ("..", ".."),
+        ("a\u{200d}b", "ab"),
+        ("\u{212a}", "k"),
+    ] {
+        assert_eq!(fold_name(name), folded, "{name:?}");
+    }
+}

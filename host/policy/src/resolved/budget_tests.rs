@@ -93,3 +93,25 @@ fn r098_without_work_left_a_rule_might_cover_what_is_done() {
         Verdict::Ask
     );
 }
+
+#[test]
+fn r098_without_work_left_rules_of_another_kind_do_not_cover_what_is_done() {
+    let project = largest("commands", 45, |number| format!("*{}b{number} *", "a".repeat(200)));
+    let line = "a".repeat(100_000);
+    let act = Action::Command(&line);
+    let text = ActionText::of(&act);
+    let input = RuleMatchInput::new("bash".into(), &act, &text);
+    let _ = RuleMatches::of(&policy("", &project), &input);
+    assert_eq!(input.steps(), MOST_STEPS);
+    for (section, verdict, expected) in [
+        ("commands", "deny", PatternMatch::Maybe),
+        ("commands", "ask", PatternMatch::Maybe),
+        ("commands", "allow", PatternMatch::No),
+        ("read", "deny", PatternMatch::No),
+        ("write", "deny", PatternMatch::No),
+        ("fetch", "deny", PatternMatch::No),
+    ] {
+        let rule = layer(PolicyLevel::User, &format!("[{section}]\n{verdict} = [\"x\"]"));
+        assert_eq!(rule.rules[0].matches_input(&input), expected, "{section} {verdict}");
+    }
+}

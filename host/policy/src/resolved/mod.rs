@@ -280,5 +280,7 @@ pub(super) fn mode_verdict(mode: ApprovalMode, act: &Action<'_>) -> ReasonedVerd
 #[cfg(test)]
 mod budget_tests;
 #[cfg(test)]
+mod settings_tests;
+#[cfg(test)]
 #[path = "tests.rs"]
 pub(super) mod tests;

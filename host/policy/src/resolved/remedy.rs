@@ -167,4 +167,32 @@ mod tests {
         let denied = policy(&[allow, (PolicyLevel::User, "[commands]\ndeny = [\"make *\"]")]);
         assert!(!trust(&denied, "make test"));
     }
+
+    #[test]
+    fn only_allow_rules_of_an_untrusted_project_are_worth_trusting() {
+        let allow = "[commands]\nallow = [\"make *\"]";
+        let deny = "[commands]\ndeny = [\"rm *\"]";
+        let trust = |layers: &[(PolicyLevel, &str)], mode| {
+            advice(&policy(layers), mode, &Action::Command("make")).contains("cofferdam trust")
+        };
+        assert!(trust(&[(PolicyLevel::Project, allow)], ApprovalMode::Ask));
+        assert!(!trust(&[(PolicyLevel::Project, deny)], ApprovalMode::Ask));
+        assert!(!trust(&[(PolicyLevel::Project, allow)], ApprovalMode::Plan));
+        let both = [(PolicyLevel::User, "[commands]\nask = [\"make *\"]")];
+        assert!(!trust(&both, ApprovalMode::Ask));
+    }
+
+    #[test]
+    fn write_rules_are_lists_and_rules_of_the_section_write() {
+        for (text, expected) in [
+            ("", false),
+            ("[commands]\ndeny = [\"rm *\"]\nallow = []", false),
+            ("[read]\ndeny = [\"a\"]", false),
+            ("[write]\nallow = []", true),
+            ("[write]\ndeny = [\"a\"]", true),
+            ("[write]\nask = [\"a\"]", true),
+        ] {
+            assert_eq!(policy(&[(PolicyLevel::User, text)]).has_write_rules(), expected, "{text}");
+        }
+    }
 }

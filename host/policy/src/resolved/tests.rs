@@ -121,6 +121,9 @@ fn rules_can_be_about_one_tool_by_name_or_digest() {
         (Verdict::Deny, Verdict::Ask, Verdict::Allow)
     );
     assert_eq!(policy.tool_verdict("third".into()), None);
+    let verdict = |tool: ToolId<'_>| policy.tool_verdict(tool).map(|found| found.verdict);
+    assert_eq!(verdict("bash".into()), Some(Verdict::Deny));
+    assert_eq!(verdict(other), Some(Verdict::Ask));
     // Denying a tool denies its reads too. Asking about a tool does not affect its reads.
     let path = WorkspacePath::parse("a", None).unwrap();
     let reads =
@@ -260,6 +263,17 @@ fn r014_a_permission_needs_the_consent_of_every_layer() {
     assert_eq!(withheld("other", Capability::WriteFiles), None);
     assert_eq!(withheld("patch", Capability::WriteFiles).as_deref(), Some("user.toml"));
     assert_eq!(withheld("patch", Capability::ReadFiles).as_deref(), Some("project.toml"));
+    // A tool that cannot read cannot write either. Other capabilities are independent.
+    let unread = self::policy("[tools.patch]\ndeny = [\"read-files\"]", "", "");
+    for (capability, expected) in [
+        (Capability::ReadFiles, true),
+        (Capability::WriteFiles, true),
+        (Capability::RunCommands, false),
+        (Capability::Fetch(vec![]), false),
+    ] {
+        let denied = unread.capability_denied_by("patch".into(), &capability).is_some();
+        assert_eq!(denied, expected, "{capability:?}");
+    }
 }
 
 #[test]

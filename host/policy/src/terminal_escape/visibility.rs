@@ -274,4 +274,29 @@ mod tests {
             "on what is written out"
         );
     }
+
+    #[test]
+    fn a_selector_is_shown_only_behind_an_emoji_or_within_a_keycap() {
+        let selector = '\u{fe0f}';
+        assert_eq!(hidden_characters("1\u{fe0f}\u{20e3}"), [' '; 0], "a keycap");
+        assert_eq!(hidden_characters("1\u{fe0f}a"), [selector], "a digit");
+        assert!(hidden_characters("a\u{fe0f}\u{20e3}").contains(&selector), "a letter");
+    }
+
+    #[test]
+    fn a_mark_with_a_width_needs_a_letter_too() {
+        assert_eq!(hidden_characters("\u{903}"), ['\u{903}']);
+        assert_eq!(hidden_characters("\u{915}\u{903}"), [' '; 0]);
+    }
+
+    #[test]
+    fn a_mark_or_its_letter_can_be_in_use_with_several_scripts() {
+        assert_eq!(hidden_characters("\u{640}\u{610}"), [' '; 0], "an Arabic mark on a tatweel");
+        assert_eq!(
+            hidden_characters("\u{2c30}\u{a66f}"),
+            [' '; 0],
+            "a Cyrillic mark in Glagolitic"
+        );
+        assert_eq!(hidden_characters("a\u{a66f}"), ['\u{a66f}'], "a Cyrillic mark in Latin");
+    }
 }
