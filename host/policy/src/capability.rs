@@ -96,17 +96,11 @@ mod tests {
     #[test]
     fn each_capability_has_a_name_in_policy_files_and_a_description() {
         let hosts = vec!["docs.rs".to_owned(), "*.example.com".to_owned()];
-        let names = vec!["PATH".to_owned(), "HOME".to_owned()];
         let table = [
             (Capability::ReadFiles, "read-files", "read files of the workspace"),
             (Capability::WriteFiles, "write-files", "write files of the workspace"),
             (Capability::RunCommands, "run-commands", "run commands"),
             (Capability::Fetch(hosts), "fetch", "send HTTP requests to docs.rs, *.example.com"),
-            (
-                Capability::ReadEnvironment(names),
-                "read-environment",
-                "read the environment variables PATH, HOME",
-            ),
             (Capability::Delegate, "delegate", "delegate tasks to a sub-agent"),
             (Capability::KeepState, "keep-state", "keep state between calls"),
             (Capability::PresentPlan, "present-plan", "present a plan"),

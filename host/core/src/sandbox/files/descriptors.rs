@@ -230,7 +230,7 @@ impl HostDescriptor for FilesystemView<'_> {
         let listing = DirectoryListing::new(self.map_refusal(names)?);
         let room = self.files.reserve_listing(listing.bytes());
         self.map_refusal(room)?;
-        listing::push(&mut self.table, listing)
+        listing::push(self.table, listing)
     }
 
     async fn create_directory_at(&mut self, fd: DescriptorHandle, path: String) -> FsResult<()> {
