@@ -50,7 +50,7 @@ fn r039_a_scope_is_about_one_tool_and_one_directory_or_host() {
         (&get, "web", fetch("GET", "docs.rs"), true),
         (&get, "web", fetch("POST", "docs.rs"), false),
         (&get, "web", fetch("GET", "docs.rs:8080"), false),
-        (&get, "web", fetch("GET", "crates.io"), false),
+        (&get, "web", fetch("GET", "example.org"), false),
         (&get, "other", fetch("GET", "docs.rs"), false),
         (&get, "web", command("git status", ""), false),
     ];

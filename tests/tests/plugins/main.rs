@@ -226,11 +226,11 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
     let table = [
         (
             takes(r#"{"type":"object","properties":{"a":{"type":"strng"}}}"#),
-            "the input schema of other cannot be used",
+            "the input schema of `other` cannot be used",
         ),
         (
             takes(r#"{"type":"object","properties":{"a":{"type":"string","minLength":-1}}}"#),
-            "the input schema of other cannot be used",
+            "the input schema of `other` cannot be used",
         ),
         (
             TestGuest::from_file("good").with_tools([GuestTool::new("grep")]),

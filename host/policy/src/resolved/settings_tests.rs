@@ -118,8 +118,8 @@ fn a_model_needs_an_allowed_provider_and_an_allowed_url() {
 fn a_refusal_names_the_rule_the_allowed_values_and_a_remedy() {
     let endpoint = ModelEndpoint { provider: "ollama", base_url: None, is_default_address: true };
     let refusal = |text: &str| policy(text, "").model_refusal(&endpoint).expect(text).to_string();
-    insta::assert_snapshot!(refusal("[models]\nproviders = [\"openai\", \"anthropic\"]"), @"
-    system.toml:2:13: the policy does not allow the model provider `ollama` (allowed: anthropic, openai)
+    insta::assert_snapshot!(refusal("[models]\nproviders = [\"openai\"]"), @"
+    system.toml:2:13: the policy does not allow the model provider `ollama` (allowed: openai)
     hint: choose a model of an allowed provider with `--model`, or ask the author of the policy
     ");
     assert!(refusal("[models]\nproviders = []").contains("(allowed: none)"));
