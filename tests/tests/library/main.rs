@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +17,9 @@ use cofferdam::config::UserDirectories;
 use cofferdam::conversation::ResultStatus;
 use cofferdam::host::{AuditOptions, SessionRecord};
 use cofferdam::model::ReplayModel;
-use cofferdam::policy::ApprovalMode;
+use cofferdam::policy::{
+    ApprovalMode, CommandRules, Policy, PolicyLayer, PolicyLevel, SandboxLevel,
+};
 use cofferdam::session::{SessionScope, SessionStore};
 use cofferdam::tools::ApprovalAnswer;
 use cofferdam::{Host, HostBuilder, HostError};
@@ -229,7 +232,14 @@ async fn a_dropped_request_leaves_the_session_usable() {
     session.set_model(replay(&[json!([{"text": "Here."}])]));
     let outcome = session.request("Still there?").await.expect("it starts");
     assert_eq!(outcome, RequestOutcome::Answered { text: "Here.".into() });
-    assert!(session.id().is_some(), "it is still recorded");
+    let id = session.id().expect("it is still recorded").clone();
+    drop(session);
+    let stored = SessionStore::new(project.directories().sessions())
+        .find(SessionScope::Project(host.workspace().root()), id.as_str())
+        .expect("it is found");
+    let open =
+        stored.resume(host.workspace().root(), host.prepared().redactor()).expect("it is resumed");
+    assert_eq!(open.transcript.exchanges().len(), 2);
 }
 
 #[tokio::test]
@@ -273,6 +283,79 @@ async fn a_directory_of_the_program_itself_is_no_workspace() {
         panic!("it is accepted")
     };
     assert!(matches!(error, HostError::Workspace(_)), "{error}");
+}
+
+/// A policy of the user with this text.
+fn policy(text: &str) -> Policy {
+    let layer = PolicyLayer::parse(PolicyLevel::User, "policy.toml", text).expect("a policy");
+    let mut policy = Policy::default();
+    policy.add_layer(layer);
+    policy
+}
+
+#[test]
+fn a_policy_bounds_what_the_program_sets() {
+    let project = TestProject::new();
+    let build = |text: &str, builder: HostBuilder| builder.policy(policy(text)).build();
+    let Err(error) = build("modes = [\"ask\"]", project.builder().mode(ApprovalMode::Auto)) else {
+        panic!("the mode is accepted")
+    };
+    assert!(matches!(error, HostError::ModeDenied { .. }), "{error}");
+    let open = CommandRules {
+        minimum: SandboxLevel::None,
+        network: true,
+        write: vec!["/srv".into()],
+        ..CommandRules::default()
+    };
+    let text = "[commands]\nminimum = \"full\"\nnetwork = false\nwrite = []";
+    let host = build(text, project.builder().command_rules(open)).expect("a host");
+    let rules = host.prepared().commands().rules();
+    assert_eq!((rules.minimum, rules.network), (SandboxLevel::Full, false));
+    assert!(rules.write.is_empty(), "{rules:?}");
+}
+
+#[tokio::test]
+async fn a_policy_bounds_models_records_and_the_audit_log() {
+    let project = TestProject::new();
+    let host = |text: &str| project.builder().policy(policy(text)).build().expect("a host");
+    let hello = || replay(&[json!([{"text": "Hello."}])]);
+    let mut session = host("[models]\nproviders = [\"anthropic\"]").session(hello());
+    let error = session.request("Hello?").await.expect_err("the model is denied");
+    assert!(matches!(error, HostError::ModelDenied(_)), "{error}");
+    let mut session =
+        host("[sessions]\nkeep = false").session(hello()).with_record(SessionRecord::Pending);
+    session.request("Hello?").await.expect("it starts");
+    assert!(session.id().is_none(), "it is not recorded");
+    let host = host("[audit]\nrequired = true");
+    host.call_tool("list_dir", &json!({})).await.expect("a result");
+    let store = AuditStore::new(project.directories().audit());
+    assert_eq!(inspect_logs(&store).expect("the logs can be read").logs.len(), 1);
+    let mut session = host.session(hello());
+    session.approvals().set_mode(ApprovalMode::Auto);
+    session.request("Hello?").await.expect("the policy allows each mode");
+}
+
+#[test]
+fn a_dropped_call_ends() {
+    let project = TestProject::new();
+    let plugin = project.plugin(&TestGuest::from_file("loop-in-call"));
+    let host = project.builder().plugin(plugin).build().expect("a host");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let arguments = json!({});
+        let looping = host.call_tool("loop_in_call", &arguments);
+        let cut = tokio::time::timeout(Duration::from_millis(500), looping).await;
+        assert!(cut.is_err(), "{cut:?}");
+        let calls = json!([call("c1", "loop_in_call", &json!({}))]);
+        let mut session = host.session(replay(&[calls]));
+        let request = session.request("Loop.");
+        let cut = tokio::time::timeout(Duration::from_millis(500), request).await;
+        assert!(cut.is_err(), "{cut:?}");
+    });
+    // A runtime waits for its threads. The time limit of a call is a minute.
+    let started = Instant::now();
+    drop(runtime);
+    assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
 #[tokio::test]

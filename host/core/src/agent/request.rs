@@ -79,6 +79,8 @@ impl Agent<'_> {
         });
         transcript.begin_exchange(prompt);
         let stop = cancel.child_token();
+        // Calls of a request whose future is dropped end; they run on threads of their own.
+        let _stop_on_drop = stop.clone().drop_guard();
         let info = self.model.info();
         let span = info_span!("request", %id, provider = info.provider, model = info.model);
         let turns = self.run_turns(transcript, &stop).instrument(span.clone());

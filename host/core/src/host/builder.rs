@@ -8,6 +8,7 @@ use super::prepared::{PreparedHost, PreparedParts};
 use super::sandbox_setup::create_sandbox;
 use super::{
     AuditOptions, HelperProcesses, Host, HostError, IgnoreEvents, PluginReview, RequestSettings,
+    policy_bounds,
 };
 use crate::agent::events::{AgentEvent, Observer};
 use crate::config::{OwnPaths, UserDirectories};
@@ -100,7 +101,8 @@ impl HostBuilder {
         Self { environment, ..self }
     }
 
-    /// Sets the policy, which decides what each tool may do.
+    /// Sets the policy, which decides what each tool may do. It also bounds the mode, the model, the
+    /// rules for commands, the record of sessions and the audit log, whatever the other methods set.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
@@ -226,6 +228,10 @@ impl HostBuilder {
             Arc::new(move |text: &str| observer.observe(&AgentEvent::Notice(text)))
         });
         let mut policy = self.policy;
+        policy_bounds::check_mode(&policy, self.mode)?;
+        let home = self.environment.home.as_deref();
+        let command_rules = policy_bounds::bound_commands(self.commands, &policy, home);
+        let audit = policy_bounds::bound_audit(self.audit, &policy, self.directories.as_ref());
         let workspace = Workspace::open(&self.workspace, &self.environment)?;
         let workspace = Arc::new(workspace.with_protected_paths(policy.protected_paths()));
         let listed_files = workspace.scan_listed_files();
@@ -251,7 +257,7 @@ impl HostBuilder {
         let own: Vec<PathBuf> = own_paths.iter().flat_map(OwnPaths::iter).cloned().collect();
         let program = program.unwrap_or_default();
         let commands =
-            CommandSandbox::new(program, self.commands, set_aside, self.environment.clone())
+            CommandSandbox::new(program, command_rules, set_aside, self.environment.clone())
                 .with_own(own.clone());
         let instruction_record = directories.map(|directories| {
             InstructionRecord::new(&directories.instructions(), workspace.root())
@@ -272,7 +278,7 @@ impl HostBuilder {
             own,
             listed_files,
             instruction_record,
-            audit: self.audit,
+            audit,
             approver: self.approver,
             observer,
             warn,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::audit::AuditError;
-use crate::policy::SourceLocation;
+use crate::policy::{ApprovalMode, SourceLocation};
 use crate::sandbox::{CacheError, SandboxError, WorkspaceError};
 
 /// An error that keeps a host, a call or a request from starting.
@@ -43,6 +43,17 @@ pub enum HostError {
     /// Other users could have written to the cache of compiled components.
     #[error(transparent)]
     Cache(#[from] CacheError),
+    /// The policy does not allow the approval mode.
+    #[error("{location}: mode `{mode}` is not allowed by this policy")]
+    ModeDenied {
+        /// The rule of the policy.
+        location: SourceLocation,
+        /// The mode.
+        mode: ApprovalMode,
+    },
+    /// The policy does not allow the model or its address. The text names the rule and has a hint.
+    #[error("{0}")]
+    ModelDenied(String),
     /// A plugin that the builder names cannot be used.
     #[error("cannot load plugin {origin}: {reason}")]
     Plugin {

@@ -28,6 +28,7 @@ mod call_outcome;
 mod error;
 mod helper_processes;
 mod plugin_review;
+mod policy_bounds;
 mod prepared;
 mod request;
 mod sandbox_setup;
@@ -178,7 +179,10 @@ impl Host {
             ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
         let mut turn = OpenTurn::new(response).map_err(|_| HostError::NoCall)?;
         let capture = CallCapture::new(observer);
-        dispatcher.run(&mut turn, &capture, cancel).await;
+        // A call whose future is dropped ends; it runs on a thread of its own.
+        let stop = cancel.child_token();
+        let _stop_on_drop = stop.clone().drop_guard();
+        dispatcher.run(&mut turn, &capture, &stop).await;
         let turn = turn.close("the call was cancelled");
         let answered = turn.calls().next().ok_or(HostError::NoCall)?;
         Ok(capture.into_outcome(answered.result.clone()))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::builder::NoticeHandler;
-use super::{Host, HostError, PreparedRequest, SessionRecord};
+use super::{Host, HostError, PreparedRequest, SessionRecord, policy_bounds};
 use crate::agent::RequestOutcome;
 use crate::agent::events::Observer;
 use crate::agent::ports::LanguageModel;
@@ -126,11 +126,17 @@ impl Session {
         &'a mut self,
         observer: &'a dyn Observer,
     ) -> Result<PreparedRequest<'a>, HostError> {
+        let policy = Arc::clone(self.host.prepared().policy());
+        policy_bounds::check_mode(&policy, self.approvals.mode())?;
+        policy_bounds::check_model(&policy, self.model.info())?;
+        if policy.session_denied_by().is_some() {
+            self.record = SessionRecord::Disabled;
+        }
         let (journal, warning) = self.record.take_journal(&self.host);
         if let Some(warning) = &warning {
             (self.notify)(warning);
         }
-        let unrecorded = match (&journal, self.host.prepared().policy().session_required_by()) {
+        let unrecorded = match (&journal, policy.session_required_by()) {
             (None, Some(location)) => Some(HostError::SessionRequired {
                 location: location.clone(),
                 problem: warning.unwrap_or_else(|| "the session cannot be recorded".to_owned()),

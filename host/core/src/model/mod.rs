@@ -44,7 +44,7 @@ pub use api_key::ApiKey;
 pub use choice::{
     ModelChoice, ModelChoiceError, ModelSettings, ModelSpec, OpenAiApi, ProviderKind, choose,
 };
-pub use connect::{base_url, connect};
+pub use connect::{base_url, connect, default_base_url};
 pub use pricing::cost;
 pub use recorder::{RecordError, RecordingModel};
 pub use recording::RecordingError;

@@ -184,24 +184,8 @@ impl ToolCatalog {
         component: impl Into<ComponentBytes>,
         on_compile: &dyn Fn(),
     ) {
-        self.add_if(sandbox, origin, component, on_compile, &mut |_| Ok(()));
-    }
-
-    /// Loads a plugin and adds its tools if `admits` accepts it. `admits` sees the declaration and
-    /// returns the reason of a refusal.
-    pub fn add_if(
-        &mut self,
-        sandbox: &WasmSandbox,
-        origin: PluginProvenance,
-        component: impl Into<ComponentBytes>,
-        on_compile: &dyn Fn(),
-        admits: &mut dyn FnMut(&LoadedPlugin) -> Result<(), String>,
-    ) {
         match sandbox.load(component, on_compile) {
-            Ok(plugin) => {
-                let refusal = admits(&plugin).err();
-                self.add_reviewed(origin, plugin, refusal);
-            }
+            Ok(plugin) => self.add_reviewed(origin, plugin, None),
             Err(error) => self.add_broken(origin, &error),
         }
     }
