@@ -101,8 +101,10 @@ impl HostBuilder {
         Self { environment, ..self }
     }
 
-    /// Sets the policy, which decides what each tool may do. It also bounds the mode, the model, the
-    /// rules for commands, the record of sessions and the audit log, whatever the other methods set.
+    /// Sets the policy, which decides what each tool may do.
+    ///
+    /// It also bounds the mode, the model, the rules for commands, the record of sessions and the
+    /// audit log, whatever the other methods set.
     pub fn policy(self, policy: Policy) -> Self {
         Self { policy, ..self }
     }
