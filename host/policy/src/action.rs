@@ -19,7 +19,7 @@ pub enum ActionKind {
     Write,
     /// HTTP requests, in section `[fetch]`.
     Fetch,
-    /// Runs of a tool, whatever it does, in section `[tools]`.
+    /// Runs of a tool, regardless of its actions, in section `[tools]`.
     Use,
 }
 
@@ -32,14 +32,14 @@ pub enum Action<'a> {
     Read(&'a WorkspacePath),
     /// Changes this file or directory; `None` if the path is unknown.
     Write(Option<&'a WorkspacePath>),
-    /// Sends a request to this host.
+    /// Sends an HTTP request to this host.
     Fetch {
         /// The host and port that receive the request.
         host: &'a HostAddress,
         /// The HTTP method, such as `GET`.
         method: &'a str,
     },
-    /// Runs the tool, whatever it does.
+    /// Runs the tool, regardless of its actions.
     Use,
 }
 

@@ -24,8 +24,8 @@
 //! - `[WHO,"grants",TOOL,[CAPABILITY…]]`: the only capabilities that a tool may have.
 //! - `[WHO,"withholds",TOOL,[CAPABILITY…]]`: capabilities that a tool never has.
 //! - `[WHO,"limit",TOOL,CAP,NUMBER]`: the maximum value of a limit.
-//! - `[WHO,"setting",KEY,VALUE]`: a bound on a setting of the program: a switch, or the list of
-//!   allowed values.
+//! - `[WHO,"setting",KEY,VALUE]`: a restriction of a setting of the program: a switch, or the list
+//!   of allowed values.
 //!
 //! Additions to policies add lines of a new kind. A change to these lines needs a new version.
 

@@ -13,11 +13,11 @@ pub enum Capability {
     ReadFiles,
     /// Creates, changes and deletes files of the workspace.
     WriteFiles,
-    /// Runs commands. Each command is decided separately.
+    /// Runs commands. The policy decides about each command line.
     RunCommands,
     /// Sends HTTP requests to hosts that match these patterns.
     Fetch(Vec<String>),
-    /// Delegates a task to a sub-agent, which cannot change anything.
+    /// Delegates a task to a read-only sub-agent.
     Delegate,
     /// Stores state between the calls of a session.
     KeepState,
@@ -25,7 +25,7 @@ pub enum Capability {
     PresentPlan,
 }
 
-/// A capability without its parameters, as policy files name it.
+/// A capability without its parameters, as policy files specify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CapabilityKind {
@@ -37,7 +37,7 @@ pub enum CapabilityKind {
     RunCommands,
     /// Sends HTTP requests to hosts.
     Fetch,
-    /// Delegates tasks to a sub-agent.
+    /// Delegates tasks to a read-only sub-agent.
     Delegate,
     /// Stores state between calls.
     KeepState,

@@ -63,8 +63,8 @@ impl CapName {
         }
     }
 
-    /// Returns the valid values. The minimum is enough for ordinary tools. The maximum is the bound
-    /// that the engine is configured for, or the capacity that a machine can be expected to have.
+    /// Returns the valid values. The minimum is enough for ordinary tools. The maximum is the limit
+    /// of the engine, or the capacity of a typical machine.
     pub fn range(self) -> RangeInclusive<u64> {
         match self {
             Self::Seconds => 1..=3600,

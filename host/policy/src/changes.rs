@@ -152,7 +152,7 @@ impl ChangeSet {
         })
     }
 
-    /// Returns the longest path that contains everything written. Directories created on the way to
+    /// Returns the longest path that contains everything written. Directories created as parents of
     /// a file do not count. Returns `None` if that path is the workspace itself, or if nothing
     /// changes.
     pub fn common_path(&self) -> Option<WorkspacePath> {

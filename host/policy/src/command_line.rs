@@ -1,9 +1,9 @@
 //! Analysis of a command line without running it.
 //!
-//! Only a line of plain words is understood here. Every other line is *opaque*: it needs approval
-//! each time and is never remembered. Quotes, variables, pipes, lists, redirections and
-//! substitutions make a line opaque. The analysis decides which question the user gets; it cannot
-//! tell whether a line is safe.
+//! Only a *simple command* is understood here: unquoted words separated by spaces, without
+//! variables, pipes, redirections, substitutions and operators such as `;` and `&&`. Every other
+//! line is *opaque*: it needs approval each time, and "don't ask again" is not offered. The
+//! analysis selects the question for the user; it cannot determine whether a line is safe.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::programs::ProgramSyntax;
 
-/// A command line that consists of plain words.
+/// A simple command: a command line of unquoted words without shell syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimpleCommand<'a> {
     words: Vec<&'a str>,
@@ -28,7 +28,7 @@ pub enum CommandScope {
 }
 
 impl<'a> SimpleCommand<'a> {
-    /// Parses a line of plain words; returns `None` for an opaque line.
+    /// Parses a simple command; returns `None` for an opaque line.
     pub fn parse(line: &'a str) -> Option<Self> {
         if !line.chars().all(Self::is_plain) {
             return None;
@@ -215,7 +215,7 @@ mod tests {
         for line in runners {
             assert_eq!(scope(line), Some(format!("exactly `{line}`")), "{line}");
         }
-        let approved = SimpleCommand::parse("npm run lint").expect("plain words").scope();
+        let approved = SimpleCommand::parse("npm run lint").expect("a simple command").scope();
         assert!(approved.covers("npm run lint"));
         assert!(!approved.covers("npm run evil") && !approved.covers("npm run lint -- --fix"));
     }
@@ -289,7 +289,7 @@ mod tests {
         for line in other_subcommands {
             assert!(!git_status.covers(line), "{line}");
         }
-        assert_eq!(SimpleCommand::parse(" rm  x ").expect("plain words").words(), ["rm", "x"]);
+        assert_eq!(SimpleCommand::parse(" rm  x ").expect("a simple command").words(), ["rm", "x"]);
         let rm = SimpleCommand::parse("rm -rf target").unwrap().scope();
         assert!(rm.covers("rm  -rf target"));
         assert!(!rm.covers("rm -rf target src"));

@@ -40,7 +40,7 @@ impl fmt::Display for SandboxLevel {
 /// The user's settings for all commands of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandRules {
-    /// The minimum sandbox. With a weaker one, commands are refused.
+    /// The minimum sandbox. If the machine supports only a weaker one, commands are refused.
     pub minimum: SandboxLevel,
     /// The location of the policy rule that requires the minimum; `None` if the user chose it.
     pub required_by: Option<SourceLocation>,
@@ -71,8 +71,8 @@ impl Default for CommandRules {
 }
 
 impl CommandRules {
-    /// Applies the requirements of a policy. A policy can strengthen the sandbox and close the
-    /// network, and never the reverse.
+    /// Applies the requirements of a policy. A policy can strengthen the sandbox and block the
+    /// network. It cannot weaken the sandbox or allow the network.
     #[must_use]
     pub fn with_policy(self, policy: &Policy) -> Self {
         let rules = Self { network: self.network && policy.network_denied_by().is_none(), ..self };

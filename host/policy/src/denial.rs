@@ -11,11 +11,11 @@ use super::{Action, Capability, ReasonedVerdict, SourceLocation};
 pub struct Denial {
     /// The stable short code of this denial.
     pub code: DenialCode,
-    /// A sentence that names the denied action and the reason.
+    /// A sentence with the denied action and the reason.
     pub reason: String,
     /// A sentence that says how to get the action allowed; `None` if nothing allows it.
     pub remedy: Option<String>,
-    /// The location of the rule that decided, if a rule did. The reason names it too.
+    /// The location of the rule that decided, if a rule did. The reason includes it too.
     pub place: Option<SourceLocation>,
 }
 
@@ -33,9 +33,9 @@ pub enum DenialCode {
     Hidden,
     /// Tools may not change this path.
     Protected,
-    /// The file has another name, which may be outside the workspace.
+    /// The file has another hard link, which may be outside the workspace.
     HardLink,
-    /// The call changes more than one call may change.
+    /// The changes of the call exceed a limit.
     TooMuch,
     /// A rule of a policy file does not allow the action.
     Policy,
@@ -47,7 +47,7 @@ pub enum DenialCode {
     RejectedByUser,
     /// This machine cannot provide the required sandbox for a command.
     NoSandbox,
-    /// The user cancelled the request.
+    /// The user cancelled the current prompt.
     Cancelled,
     /// The request is malformed.
     BadRequest,
@@ -105,7 +105,7 @@ impl Denial {
         Self { code: DenialCode::Policy, reason, remedy: Some(remedy), place: Some(place.clone()) }
     }
 
-    /// Creates a denial from a verdict about an action. It names the rule, the file and the line
+    /// Creates a denial from a verdict about an action. It includes the rule, the file and the line
     ///
     pub fn from_verdict(
         code: DenialCode,

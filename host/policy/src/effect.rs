@@ -1,4 +1,4 @@
-//! The effects of a tool on the outside world, in exactly the form in which they will happen.
+//! The effects of a tool call, in exactly the form in which they will happen.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use super::{
     WorkspacePath,
 };
 
-/// An effect on the outside world, which needs a permit.
+/// An effect of a tool call, which needs a permit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Effect {
@@ -37,7 +37,7 @@ pub enum Effect {
         /// The complete URL of the request.
         url: String,
     },
-    /// Runs a tool that requires confirmation of each call, whatever it can do.
+    /// Runs a tool that requires confirmation of each call, regardless of its permissions.
     Confirmed,
     /// Accepts this plan, and so ends plan mode.
     Plan {
@@ -70,7 +70,7 @@ pub enum Scope {
     Command {
         /// The name of the tool.
         tool: String,
-        /// The working directory: the same words can be another command elsewhere.
+        /// The working directory. In another directory, the same line can run another program.
         directory: WorkspacePath,
         /// The command lines that the scope covers.
         lines: CommandScope,
@@ -82,7 +82,7 @@ pub enum Scope {
         /// The path of a file or a directory.
         path: WorkspacePath,
     },
-    /// Requests of this tool to exactly this host, with this method.
+    /// HTTP requests of this tool to exactly this host, with this method.
     Fetch {
         /// The name of the tool.
         tool: String,

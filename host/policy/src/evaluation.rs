@@ -111,7 +111,7 @@ impl Policy {
     }
 
     /// Evaluates all actions of an effect. A link counts as one more action if it replaces a
-    /// directory of a listed path, because changes behind the link would escape the list.
+    /// directory of a listed path, because the list would not cover changes through the link.
     pub(super) fn evaluate_effect<'a>(
         &self,
         mode: ApprovalMode,

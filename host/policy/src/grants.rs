@@ -9,17 +9,17 @@ use super::Capability;
 pub struct Grants {
     /// Access to the files of the workspace.
     pub files: FileGrant,
-    /// Whether the tool may propose commands. Each command line is decided separately.
+    /// Whether the tool may propose commands. The policy decides about each command line.
     pub commands: bool,
-    /// Patterns of the requests that the tool may send; see
-    /// [`RequestPattern`](super::RequestPattern). Each request is decided separately.
+    /// Patterns of the HTTP requests that the tool may send; see
+    /// [`RequestPattern`](super::RequestPattern). The policy decides about each request.
     pub fetch: Vec<String>,
-    /// Whether the tool may present plans. Each plan is decided separately, and an accepted plan
+    /// Whether the tool may present plans. The user decides about each plan, and an accepted plan
     /// ends plan mode.
     pub plans: bool,
     /// Whether the tool can read the state that it stored in an earlier call.
     pub state: bool,
-    /// Whether the tool may delegate tasks to sub-agents. Sub-agents can only read.
+    /// Whether the tool may delegate tasks to sub-agents. Sub-agents are read-only.
     pub agents: bool,
 }
 
@@ -59,9 +59,8 @@ impl Grants {
         *self == Self::default()
     }
 
-    /// Returns whether a tool with these permissions can change anything outside of itself.
-    /// Presenting plans counts, because an accepted plan changes the mode. Tool state does not
-    /// count.
+    /// Returns whether a tool with these permissions can change anything except its own state.
+    /// Presenting plans counts, because an accepted plan changes the mode.
     pub fn has_side_effects(&self) -> bool {
         let Self { files, commands, fetch, plans, state: _, agents: _ } = self;
         *commands || *plans || *files == FileGrant::ReadWrite || !fetch.is_empty()
@@ -77,13 +76,14 @@ impl Grants {
             FileGrant::ReadWrite => words.push("read and write files of the workspace".to_owned()),
         }
         if *commands {
-            words.push("run commands, each decided separately".to_owned());
+            words.push("run commands, subject to the policy".to_owned());
         }
         if !fetch.is_empty() {
-            words.push(format!("send requests to {}, each decided separately", fetch.join(", ")));
+            words
+                .push(format!("send HTTP requests to {}, subject to the policy", fetch.join(", ")));
         }
         if *plans {
-            words.push("present plans, each decided separately".to_owned());
+            words.push("present plans for approval".to_owned());
         }
         if *agents {
             words.push("delegate tasks to read-only sub-agents".to_owned());
@@ -137,12 +137,12 @@ mod tests {
                 Grants { files: FileGrant::ReadWrite, ..nothing.clone() },
                 "read and write files of the workspace",
             ),
-            (Grants { commands: true, ..nothing.clone() }, "run commands, each decided separately"),
+            (Grants { commands: true, ..nothing.clone() }, "run commands, subject to the policy"),
             (
                 Grants { fetch, ..nothing.clone() },
-                "send requests to docs.rs, GET *.example.com, each decided separately",
+                "send HTTP requests to docs.rs, GET *.example.com, subject to the policy",
             ),
-            (Grants { plans: true, ..nothing.clone() }, "present plans, each decided separately"),
+            (Grants { plans: true, ..nothing.clone() }, "present plans for approval"),
             (Grants { agents: true, ..nothing.clone() }, "delegate tasks to read-only sub-agents"),
             (Grants { state: true, ..nothing }, "keep state for the session"),
         ];

@@ -1,12 +1,12 @@
 //! Permissions of tools, policy files, and the decision about each effect.
 //!
-//! Acting on the outside world takes a [`Permit`]. A permit comes only from
-//! [`Authorizer::authorize`], or from the user's approval of the [`PendingApproval`] that it
-//! returns. This crate is pure: it reads no files and no clock.
+//! Each effect of a tool needs a [`Permit`]. A permit comes only from [`Authorizer::authorize`], or
+//! from the user's approval of the [`PendingApproval`] that it returns. This crate is pure: it
+//! reads no files and no clock.
 //!
-//! The mode decides about actions that no rule covers:
+//! The mode applies to actions that no rule covers:
 //!
-//! | mode | reading | commands | writes | requests |
+//! | mode | reading | commands | writes | HTTP requests |
 //! |---|---|---|---|---|
 //! | `ask` (default) | allowed | ask, one by one | ask | ask |
 //! | `plan` | allowed | denied, see below | denied, see below | ask |
@@ -17,7 +17,7 @@
 //! those that a rule allows, until the user accepts a plan.
 //!
 //! Rules come from policy files, each a [`PolicyLayer`], and from built-in [`PolicyProfile`]s.
-//! [`Policy`] combines them and documents the precedence. Without a user to ask, everything that
+//! [`Policy`] combines them and documents the precedence. Without a user to ask, every action that
 //! needs approval is denied.
 
 mod action;

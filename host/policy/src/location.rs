@@ -9,7 +9,7 @@ use super::PolicyLevel;
 /// A location in a file. Lines and columns start at 1.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SourceLocation {
-    /// The file as users know it: a path, or the name of a profile.
+    /// The path of the file, or the name of a profile.
     pub file: String,
     /// The line number, starting at 1.
     pub line: usize,

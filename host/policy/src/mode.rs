@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ApprovalMode {
-    /// Commands, writes and requests need approval, one by one.
+    /// Each command, write and HTTP request needs approval.
     #[default]
     Ask,
-    /// Commands and writes are denied; requests need approval.
+    /// Commands and writes are denied; HTTP requests need approval.
     Plan,
-    /// Writes are allowed; commands and requests need approval.
+    /// Writes are allowed; commands and HTTP requests need approval.
     AutoEdit,
-    /// Commands and writes are allowed; requests need approval unless a rule allows them.
+    /// Commands and writes are allowed; HTTP requests need approval unless a rule allows them.
     Auto,
 }
 
@@ -29,7 +29,7 @@ impl ApprovalMode {
     pub const STRICTEST_FIRST: [Self; 4] = [Self::Plan, Self::Ask, Self::AutoEdit, Self::Auto];
 
     /// Returns the mode that the mode key switches to. The key never switches to `auto`; the user
-    /// has to name that mode.
+    /// has to choose that mode explicitly.
     #[must_use]
     pub fn next(self) -> Self {
         match self {
@@ -42,16 +42,17 @@ impl ApprovalMode {
     /// Describes the actions that need approval if no rule decides.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Ask => "commands, writes and requests need approval, one by one",
+            Self::Ask => "each command, write and HTTP request needs approval",
             Self::Plan => {
-                "commands and writes are denied until you accept a plan; requests need approval"
+                "commands and writes are denied until you accept a plan; HTTP requests need \
+                    approval"
             }
             Self::AutoEdit => {
-                "writes are allowed without asking; commands and requests need approval"
+                "writes are allowed without asking; commands and HTTP requests need approval"
             }
             Self::Auto => {
-                "commands and writes are allowed without asking; requests need approval unless a \
-                    rule allows the host"
+                "commands and writes are allowed without asking; HTTP requests need approval \
+                    unless a rule allows the host"
             }
         }
     }
@@ -73,7 +74,7 @@ impl fmt::Display for ApprovalMode {
     }
 }
 
-/// The error for a word that names no mode.
+/// The error for an unknown mode.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown mode `{0}`: use ask, plan, auto-edit or auto")]
 pub struct UnknownMode(String);
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn the_description_of_a_mode_says_what_happens_without_approval() {
         for (mode, part) in [
-            (ApprovalMode::Ask, "commands, writes and requests need approval"),
+            (ApprovalMode::Ask, "each command, write and HTTP request needs approval"),
             (ApprovalMode::Plan, "commands and writes are denied"),
             (ApprovalMode::AutoEdit, "writes are allowed without asking"),
             (ApprovalMode::Auto, "commands and writes are allowed without asking"),

@@ -1,7 +1,8 @@
 //! Paths from tools and models, relative to the workspace.
 //!
-//! This module makes the first check, which gives a helpful error. The sandbox makes the second
-//! one: it resolves each component below an open directory, so links and races cannot defeat it.
+//! This module makes the first check, which results in a helpful error. The sandbox makes the
+//! second one: it resolves each component below an open directory, so links and races cannot bypass
+//! the check.
 
 use std::fmt;
 use std::path::Path;
@@ -63,7 +64,7 @@ impl WorkspacePath {
     }
 
     /// Parses a path and normalizes its `.`, `..` and empty components. With the absolute path of
-    /// the workspace in `workspace`, the error for an absolute path below it names the relative
+    /// the workspace in `workspace`, the error for an absolute path below it suggests the relative
     /// path.
     ///
     /// # Errors

@@ -16,11 +16,11 @@ pub enum PolicyProfile {
     /// Suits work on a project with a user at the terminal.
     #[default]
     Develop,
-    /// Suits projects, plugins and models that the user knows little about.
+    /// Suits projects, plugins and models that the user does not trust.
     LockedDown,
 }
 
-/// The error for a word that names no profile.
+/// The error for an unknown profile.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown profile `{0}`: use read-only, develop or locked-down")]
 pub struct UnknownProfile(String);

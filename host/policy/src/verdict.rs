@@ -131,8 +131,8 @@ impl ReasonedVerdict {
         }
     }
 
-    /// Returns the reason, with more detail for this action. If a line is more than one plain
-    /// command, no rule can be excluded.
+    /// Returns the reason, with more detail for this action. If a line is more than one simple
+    /// command, every rule might cover it.
     pub fn describe_reason_for(&self, act: &Action<'_>) -> String {
         match (&self.reason, act) {
             (VerdictReason::Perhaps(rule), Action::Command(line))
@@ -172,7 +172,8 @@ impl ReasonedVerdict {
             }
             // The user's list and the list of the user's profile count as one.
             (_, VerdictReason::NotListed(_, _, RuleOrigin::Profile(PolicyLevel::User))) => {
-                "The user can add it to the `allow` list in their own policy file.".to_owned()
+                "The user can add the action to the `allow` list in their own policy file."
+                    .to_owned()
             }
             (_, VerdictReason::NotListed(_, place, source)) => {
                 format!("{}.", change_hint("that list", &place.file, *source))
@@ -186,7 +187,7 @@ impl ReasonedVerdict {
                 "The user can choose another mode.".to_owned()
             }
             (_, VerdictReason::Mode(_) | VerdictReason::Reading) => match act {
-                // No mode allows requests.
+                // No mode allows HTTP requests.
                 Action::Fetch { host, method } => format!(
                     "The user can run cofferdam in a terminal, or allow the request in a policy \
                         file: `allow = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` \
@@ -194,7 +195,7 @@ impl ReasonedVerdict {
                 ),
                 Action::Command(_) | Action::Read(_) | Action::Write(_) | Action::Use => {
                     "The user can restart with `--mode auto`, run cofferdam in a terminal, or \
-                        allow it in a policy file."
+                        allow the action in a policy file."
                         .to_owned()
                 }
             },
@@ -256,7 +257,7 @@ mod tests {
             ),
             (
                 profile(PolicyLevel::User),
-                "The user can add it to the `allow` list in their own policy file.",
+                "The user can add the action to the `allow` list in their own policy file.",
             ),
             (
                 profile(PolicyLevel::System),

@@ -352,8 +352,9 @@ fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
     ]);
     let (_, _, stderr) = run_piped(&home, &server, &["--mode", "auto"], "Go.\nGo on.\nAnd on.\n");
     assert!(
-        stderr
-            .contains("A command changed AGENTS.md, one of the files that tell agents what to do."),
+        stderr.contains(
+            "A command changed AGENTS.md, one of the files that contain instructions for agents."
+        ),
         "{stderr}"
     );
     let told = "AGENTS.md changed since the last request, and the model receives the new content. \

@@ -107,7 +107,7 @@ fn r126_a_plan_that_nobody_can_accept_is_denied_with_an_explanation() {
         TestHostBuilder::default().with_guest(&plan_guest()).with_mode(ApprovalMode::Plan).build();
     assert_contains(
         &test_host.call_ok(PLAN.0, PLAN.1),
-        "denied nobody-to-ask: the user has to accept a plan",
+        "denied nobody-to-ask: a plan needs approval",
     );
     test_host.assert_healthy();
 }

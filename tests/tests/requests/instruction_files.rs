@@ -47,7 +47,8 @@ fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
             for (denied, why) in [
                 (
                     &agents,
-                    "sub/AGENTS.md is on the built-in list of files that tell agents what to do",
+                    "sub/AGENTS.md is on the built-in list of files that contain instructions for \
+                        agents",
                 ),
                 (
                     &workflow,
@@ -56,7 +57,8 @@ fn r035_no_mode_lets_an_instruction_file_be_changed_unasked() {
                 ),
                 (
                     &behind_link,
-                    "CLAUDE.md is on the built-in list of files that tell agents what to do",
+                    "CLAUDE.md is on the built-in list of files that contain instructions for \
+                        agents",
                 ),
             ] {
                 assert!(
@@ -145,13 +147,13 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     let told = notices(&home, &server, &["--mode", "auto"]);
     assert_eq!(
         told,
-        ["A command changed AGENTS.md, one of the files that tell agents what to do. Review it: \
-            the model follows it in this and every later session."]
+        ["A command changed AGENTS.md, one of the files that contain instructions for agents. \
+            Review it: the model follows it in this and every later session."]
     );
     let [result] = server.last_request().tool_results().try_into().expect("one result");
     for line in [
-        "[sandbox] the command changed AGENTS.md, one of the files that tell agents what to do; \
-            review it",
+        "[sandbox] the command changed AGENTS.md, one of the files that contain instructions for \
+            agents; review it",
         "[sandbox] the command created .gitattributes, one of the files that programs run code \
             from; review it",
     ] {
@@ -199,8 +201,8 @@ fn the_built_in_lists_can_be_read_with_their_reasons() {
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
         "protected: tools can never change these files",
-        "Cofferdam and most other agents follow it",
-        "GitHub Actions runs it after a push",
+        "Cofferdam and most other agents read instructions from it",
+        "GitHub Actions runs the workflows in it after a push",
         "Makefile",
     ] {
         assert!(ran.stdout.contains(part), "{part}: {}", ran.stdout);

@@ -247,12 +247,12 @@ fn what_each_mode_allows_is_said_with_the_network() {
     let home = new_home();
     let said = home.run(&["doctor"]).stdout;
     for line in [
-        "ask (current)        commands, writes and requests need approval, one by one",
-        "plan                 commands and writes are denied until you accept a plan; requests \
-            need approval",
-        "auto-edit            writes are allowed without asking; commands and requests need \
+        "ask (current)        each command, write and HTTP request needs approval",
+        "plan                 commands and writes are denied until you accept a plan; HTTP \
+            requests need approval",
+        "auto-edit            writes are allowed without asking; commands and HTTP requests need \
             approval",
-        "auto                 commands and writes are allowed without asking; requests need \
+        "auto                 commands and writes are allowed without asking; HTTP requests need \
             approval unless a rule allows the host",
     ] {
         assert!(said.contains(line), "{line}: {said}");
@@ -313,7 +313,7 @@ fn policy_explain_knows_what_a_request_needs() {
     let shown = home.run(&["tools", "show", "web_fetch"]);
     assert!(
         shown.stdout.contains(&format!(
-            "send requests to GET *, GET *:80, GET {local}, each decided separately"
+            "send HTTP requests to GET *, GET *:80, GET {local}, subject to the policy"
         )),
         "{shown:?}"
     );

@@ -45,7 +45,7 @@ const SETTINGS: &[NamingSetting] = &[
         "core",
         &["attributesfile"],
         File,
-        "git chooses the programs for filters, merges and diffs by it",
+        "git runs the filter, merge and diff programs selected in it",
     ),
     setting("core", &["fsmonitor"], CommandLine, "git runs it at every look at the worktree"),
     setting(

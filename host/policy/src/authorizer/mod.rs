@@ -206,8 +206,8 @@ impl Authorizer {
     ///
     /// Returns a denial in these cases:
     /// - another authorizer asked the question;
-    /// - the plan leads to another mode by now;
-    /// - the effect would be denied by now, because the mode or the policy has changed.
+    /// - accepting the plan would now select another mode;
+    /// - the effect is now denied, because the mode or the policy has changed.
     pub fn approve(&self, pending: PendingApproval) -> Result<Permit, Denial> {
         let PendingApproval { question, tool_digest, authorizer } = pending;
         if authorizer != self.id {
@@ -222,8 +222,8 @@ impl Authorizer {
         {
             return Err(Denial::without_remedy(
                 DenialCode::Mode,
-                "the mode changed while the plan was shown, so the plan would now lead to another \
-                    mode.",
+                "the mode changed while the plan was shown, so accepting the plan would now \
+                    select another mode.",
             ));
         }
         match self.explain(ToolId::new(&question.tool, &tool_digest), &question.effect).outcome {
@@ -338,7 +338,7 @@ impl Authorizer {
         } else if !self.has_approver {
             Denial::new(
                 DenialCode::NobodyToAsk,
-                "the user has to accept a plan, and there is no terminal to ask in.",
+                "a plan needs approval, and there is no terminal to ask for it.",
                 "Write the plan as your answer; the user can read it and restart in another mode.",
             )
         } else {

@@ -39,7 +39,7 @@ pub enum PolicyLevel {
 pub struct PolicyLayer {
     /// The file or profile that the layer comes from, with its level.
     pub source: RuleOrigin,
-    /// The file as users know it.
+    /// The path of the file, or the name of the profile.
     pub file: String,
     /// The built-in profile that the file extends.
     pub profile: Option<(PolicyProfile, SourceLocation)>,
@@ -53,14 +53,14 @@ pub struct PolicyLayer {
     pub minimum_sandbox: Option<(SandboxLevel, SourceLocation)>,
     /// The rules about settings of the program.
     pub settings: SettingRules,
-    /// Hosts of this machine and its network that a tool for every host may reach.
+    /// Hosts of this machine and its network that a tool with permission for every host may reach.
     pub local_hosts: Vec<SourceLocated>,
     /// Paths that are hidden or read-only in addition to the built-in lists, and exceptions from
     /// these lists.
     pub protected: ProtectionRules,
     /// The rules about capabilities of tools.
     pub grants: Vec<GrantRule>,
-    /// The tools that the file names, with their locations.
+    /// The tools that the file refers to, with their locations.
     pub named_tools: Vec<(ToolSelector, SourceLocation)>,
     /// The maximum values of limits, for all tools or for one.
     pub max_caps: Vec<(Option<ToolSelector>, Caps, SourceLocation)>,
@@ -93,7 +93,7 @@ pub enum RulePattern {
         /// The methods that the rule covers; `None` for every method.
         methods: Option<BTreeSet<String>>,
     },
-    /// Every effect of the tool on the outside world.
+    /// Every effect of the tool: commands, writes, HTTP requests and confirmed calls.
     Tool,
 }
 

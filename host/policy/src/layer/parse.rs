@@ -21,10 +21,10 @@ use crate::{
     SourceLocation, Verdict, WorkspacePath,
 };
 
-/// The names of model providers, as they prefix a model name.
+/// The names of model providers, which precede the name of a model.
 const PROVIDERS: [&str; 4] = ["anthropic", "ollama", "openai", "replay"];
 
-/// The tool for the tests of rules that name no tool.
+/// The tool for the tests of rules without a tool.
 const EXAMPLE_TOOL: &str = "some_tool";
 
 /// The text of the file, to compute locations in it.
@@ -220,11 +220,8 @@ impl LayerParser<'_> {
             );
         }
         if kind == ActionKind::Read && tool.is_some() {
-            return Err(self.error(
-                &span,
-                "`tool` is not allowed in [read]: a rule applies to all \
-                tools",
-            ));
+            return Err(self
+                .error(&span, "`tool` is not allowed in [read]: these rules apply to all tools"));
         }
         let bad = |problem: PatternError| self.error(&span, problem);
         let pattern = match kind {
@@ -287,7 +284,7 @@ impl LayerParser<'_> {
         if methods.is_empty() {
             return Err(self.error(
                 span,
-                "`methods` is empty and so covers no request; leave it out to cover every method",
+                "`methods` is empty, so the rule covers no request; omit it to cover all methods",
             ));
         }
         let method = |word: &String| match !word.is_empty()
@@ -315,7 +312,7 @@ impl LayerParser<'_> {
             return Err(self.error(
                 &unknown.span(),
                 "this pattern is not in the built-in lists; `cofferdam policy show --lists` shows \
-                    them",
+                    these lists",
             ));
         }
         Ok(ProtectionRules {
@@ -383,8 +380,8 @@ impl LayerParser<'_> {
             self.error(
                 span,
                 format!(
-                    "{text:?} is not a tool: use a name, `sha256:…` of a component, or `*` for \
-                        every tool"
+                    "{text:?} is not a tool: use a name, the digest of a component as `sha256:…`, \
+                        or `*` for every tool"
                 ),
             )
         };

@@ -91,7 +91,8 @@ pub(super) struct RawReadRules {
     pub(super) deny: Option<RawPatternList>,
 }
 
-/// The keys of section `[fetch]`: rules, and the local hosts that a tool for every host may reach.
+/// The keys of section `[fetch]`: rules, and the local hosts that a tool with permission for every
+/// host may reach.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawFetchRules {
@@ -124,13 +125,12 @@ pub(super) struct RawToolRules {
     pub(super) limits: RawLayerCaps,
 }
 
-/// The name of a capability. `None` stands for a name that a policy file may contain and that no
-/// longer has a meaning.
+/// The name of a capability. `None` stands for an obsolete name, which has no effect.
 pub(super) struct RawCapability(pub(super) Option<CapabilityKind>);
 
-/// A capability of contract 0.1, which no version ever granted. A list that names it stays valid,
-/// so that an update does not break a policy file. Nothing can request it, so the name changes
-/// nothing in `deny` or in `grants`.
+/// A capability of contract 0.1, which no version ever granted. A list with this name stays valid,
+/// so that an update does not break a policy file. No tool can request it, so the name has no
+/// effect in `deny` and `grants`.
 const REMOVED_CAPABILITY: &str = "read-environment";
 
 impl<'de> Deserialize<'de> for RawCapability {

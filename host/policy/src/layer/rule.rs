@@ -96,8 +96,8 @@ impl PolicyRule {
                 let by_method = methods.as_ref().is_none_or(|methods| methods.iter().any(is));
                 if by_method { host.matches(at, verdict) } else { PatternMatch::No }
             }
-            // `use = "ask"` concerns effects on the outside world, and reading has none. A denied
-            // tool cannot read either.
+            // `use = "ask"` concerns effects, and reading has none. A denied tool cannot read
+            // either.
             (RulePattern::Tool, Action::Read(_)) => {
                 if verdict == Verdict::Deny {
                     PatternMatch::Yes

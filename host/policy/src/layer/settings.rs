@@ -34,7 +34,7 @@ pub struct SettingRules {
     pub digests: Option<Located<BTreeSet<String>>>,
     /// The allowed origins of plugins.
     pub sources: Option<Located<Vec<PluginOrigin>>>,
-    /// Whether every request must be recorded in a session; `true` is stricter.
+    /// Whether every prompt must be recorded in a session; `true` is stricter.
     pub session_required: Option<Located<bool>>,
     /// Whether sessions may be saved on disk; `false` is stricter.
     pub session_keep: Option<Located<bool>>,

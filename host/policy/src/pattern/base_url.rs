@@ -1,4 +1,4 @@
-//! Patterns for URLs of servers: `https://gateway.example.com`, `https://*.example.com/v1`,
+//! Patterns for base URLs: `https://gateway.example.com`, `https://*.example.com/v1`,
 //! `http://127.0.0.1:11434`.
 //!
 //! A pattern covers the URLs with its scheme, host and port, at or below its path. `*.` at the

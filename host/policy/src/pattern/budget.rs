@@ -2,8 +2,8 @@
 //!
 //! The policy of a project can come from anyone, and a model writes the line that is matched
 //! against it. The work is counted in steps, about one for each compared character. After the last
-//! step, the remaining rules under `ask` and `deny` *might* cover the action, which is enough to
-//! ask. The remaining rules under `allow` do not cover it.
+//! step, the remaining `ask` and `deny` rules *might* cover the action, so it needs approval. The
+//! remaining `allow` rules do not cover it.
 
 use std::cell::Cell;
 

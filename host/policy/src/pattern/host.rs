@@ -5,7 +5,7 @@
 //! | `example.com` | `example.com`, `EXAMPLE.com.` | `www.example.com`, `example.com.evil.com` |
 //! | `*.example.com` | `a.example.com`, `a.b.example.com` | `example.com`, `evilexample.com` |
 //! | `example.com:8443` | only that port | port 443 |
-//! | `192.0.2.7`, `[2001:db8::1]:8080` | the address in any form | a name that resolves to it |
+//! | `192.0.2.7`, `[2001:db8::1]:8080` | the IP address in any form | a host name of the address |
 //! | `*` | every host | – |
 //!
 //! Without a port, `allow` covers only 443, while `ask` and `deny` cover every port. A pattern has
@@ -28,7 +28,7 @@ pub struct HostPattern {
     port: Option<u16>,
 }
 
-/// The destination of a request: a name or an address, and a port.
+/// The destination of an HTTP request: a host name or an IP address, and a port.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct HostAddress {
     host: ExactHost,
@@ -208,7 +208,7 @@ fn name(host: &str) -> Result<String, String> {
                 .into(),
         );
     }
-    // Some resolvers accept `127.1`, `0x7f.1` and similar forms as addresses.
+    // Some resolvers accept `127.1`, `0x7f.1` and similar forms as IP addresses.
     let last = host.rsplit('.').next().unwrap_or_default();
     if last.starts_with("0x") || last.bytes().all(|b| b.is_ascii_digit()) {
         return Err("it is an IP address in a non-standard form; write four decimal numbers".into());

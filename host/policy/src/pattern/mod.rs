@@ -28,8 +28,8 @@ use super::Verdict;
 pub enum PatternMatch {
     /// The pattern does not cover the action.
     No,
-    /// The pattern might cover the action, which cannot be determined without running it. This is
-    /// enough to ask, and never enough to allow.
+    /// The pattern might cover the action, which cannot be determined without running it. An action
+    /// with a possible match needs approval and is never allowed by it.
     Maybe,
     /// The pattern covers the action.
     Yes,

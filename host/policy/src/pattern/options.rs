@@ -1,4 +1,4 @@
-//! Matching of a subcommand behind the options of its program.
+//! Matching of a subcommand after the options of its program.
 //!
 //! `git -C x push` is a `git push`. If the program's options are known, there is one way to read
 //! such a line. Otherwise every possible reading is tried, and a match of one of them is a *maybe*.
@@ -18,7 +18,7 @@ const MAX_WORDS: usize = 64;
 /// The steps for one reading of one word, without the comparison.
 const READING: u64 = 24;
 
-/// A program in a line, with the words behind it.
+/// A program in a line, with the words after it.
 pub(super) struct ProgramWords<'a> {
     /// The program as called, without its path.
     pub(super) called: &'a str,
@@ -37,12 +37,12 @@ struct LineReading {
     is_ambiguous: bool,
 }
 
-/// Returns how far the words behind a program match `ours`, the words of a pattern behind its
+/// Returns how far the words after a program match `ours`, the words of a pattern after its
 /// program.
 ///
-/// Options may stand before and between the operands. An option that the pattern names may stand
-/// anywhere, in any of its spellings. A pattern that is not open also covers options behind its
-/// last operand, but no further operand.
+/// Options can occur before and between the operands. An option of the pattern can occur anywhere,
+/// in any of its spellings. A pattern without a final `*` also covers options after its last
+/// operand, but no further operand.
 pub(super) fn match_with_options(
     ours: &[String],
     open: bool,
@@ -87,7 +87,7 @@ pub(super) fn match_with_options(
         let guess = |reading: LineReading| LineReading { is_ambiguous: true, ..reading };
         if is_option(word) || found == 0 && is_toolchain(word, program) {
             let with_next = LineReading { position: (at + 2).min(theirs.len()), ..reading };
-            // Options behind a subcommand belong to the subcommand, and the table does not describe
+            // Options after a subcommand belong to the subcommand, and the table does not describe
             // them.
             match option_kind(program.filter(|_| found == 0), word) {
                 ProgramOptionKind::Flag if wanted.is_some() => readings.extend([one_more]),
@@ -207,7 +207,7 @@ fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
     wanted == word || ends_so(&word, &wanted) || ends_so(&wanted, &word)
 }
 
-/// Returns a subcommand without the project in front of it.
+/// Returns a subcommand without the project before it.
 fn behind_project(word: &str) -> &str {
     word.rsplit(':').next().unwrap_or(word)
 }

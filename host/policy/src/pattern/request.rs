@@ -1,4 +1,5 @@
-//! Patterns for requests that tools declare: a host pattern, optionally after a list of methods.
+//! Patterns for the HTTP requests that tools declare: a host pattern, optionally after a list of
+//! methods.
 //!
 //! | pattern | covers |
 //! |---|---|
@@ -9,7 +10,7 @@
 use super::{HostAddress, HostPattern, PatternError, PatternMatch};
 use crate::Verdict;
 
-/// A pattern for requests, with hosts and methods.
+/// A pattern for HTTP requests, with hosts and methods.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestPattern {
     /// The methods that the pattern covers; `None` for every method.
@@ -48,8 +49,8 @@ impl RequestPattern {
         by_method && self.hosts.matches(at, Verdict::Allow) == PatternMatch::Yes
     }
 
-    /// Returns whether the pattern covers a request to this host because it names the IP address
-    /// itself. A pattern such as `*` does not name it.
+    /// Returns whether the pattern covers a request to this host because it contains the IP address
+    /// itself. A pattern such as `*` does not contain it.
     pub fn names_address(&self, at: &HostAddress, method: &str) -> bool {
         self.hosts.is_address() && self.covers(at, method)
     }

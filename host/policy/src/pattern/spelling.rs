@@ -1,4 +1,4 @@
-//! The spellings of an option that a pattern names.
+//! The spellings of an option in a pattern.
 //!
 //! | pattern | line |
 //! |---|---|

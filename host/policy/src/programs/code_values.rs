@@ -26,7 +26,7 @@ struct CodeOption {
 enum CodeValueKind {
     /// More than a module name before the first `=`: `-Mstrict+exec+…`.
     PerlModule,
-    /// A pattern between slashes or quotes with further text behind it: `-F/x/,exec+…`.
+    /// A pattern between slashes or quotes with further text after it: `-F/x/,exec+…`.
     PerlPattern,
     /// A URL that contains its content, such as `data:text/javascript,…`.
     DataUrl,
@@ -56,14 +56,14 @@ const OPTIONS: &[CodeOption] = &[
         options: &[],
         valued: "",
         value: CodeValueKind::DataUrl,
-        why: "it runs the module that the address holds",
+        why: "the program runs the module in the URL",
     },
     CodeOption {
         names: "php php-cgi php-fpm",
         options: &["-d", "--define"],
         valued: "fcrtzS",
         value: CodeValueKind::OneOf("auto_prepend_file auto_append_file"),
-        why: "php runs what the value names, which may be an address that holds code",
+        why: "php runs the file or URL in the value, and the URL can contain code",
     },
     CodeOption {
         names: "python pypy",
@@ -77,7 +77,7 @@ const OPTIONS: &[CodeOption] = &[
         options: &[],
         valued: "",
         value: CodeValueKind::OneOf("runner r"),
-        why: "the operand of the subcommand may be code",
+        why: "the operand of the subcommand can be code",
     },
 ];
 
@@ -105,7 +105,7 @@ const VARIABLES: &[&str] = &[
     "LUA_INIT",
 ];
 
-/// Returns whether one of the words behind a program gives it code.
+/// Returns whether one of the words after a program contains code for the program.
 pub(super) fn has_code_value(called: &str, behind: &[&str]) -> bool {
     let name = base_name(called);
     OPTIONS.iter().filter(|entry| contains_word(entry.names, &name)).any(|entry| {
@@ -124,7 +124,7 @@ pub(super) fn has_code_value(called: &str, behind: &[&str]) -> bool {
 }
 
 /// Returns whether a word sets a variable from which a program takes options or code: `NAME=VALUE`,
-/// also behind an option.
+/// also after an option.
 pub(crate) fn sets_code_variable(word: &str) -> bool {
     let Some((before, value)) = word.split_once('=') else { return false };
     let sets = |name: &str| {

@@ -1,9 +1,9 @@
-//! Programs that run commands which no word of the line names, or that do the work of another
+//! Programs that run commands that do not appear in the line, or that do the work of another
 //! program.
 //!
-//! A program that the line names is found at any position. Therefore options such as
-//! `tar --to-command=rm` and programs such as `env`, `nice` and `sudo` need no entry. Scripts in
-//! files have no entry either, because a rule about a line cannot see their content.
+//! A program in the line is found at any position. Therefore options such as `tar --to-command=rm`
+//! and programs such as `env`, `nice` and `sudo` need no entry. Scripts in files have no entry
+//! either, because a rule about a line cannot see their content.
 
 use super::code_values::has_code_value;
 use super::{WordList, base_name, contains_word};
@@ -28,11 +28,11 @@ struct RunnerProgram {
 }
 
 const CODE: &str =
-    "the option takes code in the language of the program, in which a word may be put together";
-const INPUT: &str = "the words of the command come from its input or a file";
+    "the option takes code in the language of the program, which can build a command from parts";
+const INPUT: &str = "the program reads commands from standard input or a file";
 const ENCODED: &str = "the option takes a command in an encoded form";
-const KEYS: &str = "it types keys, of which a command may be put together";
-const EDITOR: &str = "the option takes commands of an editor, one of which runs programs";
+const KEYS: &str = "the program sends keys, which can form a command";
+const EDITOR: &str = "the option takes editor commands, which can run programs";
 
 const RUNNERS: &[RunnerProgram] = &[
     RunnerProgram { names: "xargs gxargs parallel", options: "*", valued: "", why: INPUT },
@@ -238,11 +238,11 @@ const REPLACEMENTS: &[ReplacementProgram] = &[
 /// Programs whose options with one hyphen are whole words, not groups of letters.
 const WHOLE_WORD_OPTIONS: &str = "find gfind bfs go java javac terraform tofu";
 
-/// The number of words behind a program that are checked. A listed program with more words behind
-/// it counts as running code.
+/// The number of words after a program that are checked. A listed program with more words counts as
+/// running code.
 const MOST_WORDS: usize = 64;
 
-/// Returns whether a program with these words behind it may run something that no word names.
+/// Returns whether a program with these arguments may run a program that is not among them.
 pub(crate) fn runs_code(called: &str, behind: &[&str]) -> bool {
     let name = base_name(called);
     if contains_word("sed gsed", &name) {

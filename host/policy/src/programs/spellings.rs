@@ -198,13 +198,13 @@ const LETTERS: &[(WordList, LetterOptions)] = &[
     ("ps", LetterOptions::Anywhere),
 ];
 
-/// Returns the words behind a program with hyphens added to letters of options; `None` if there are
+/// Returns the words after a program with hyphens added to letters of options; `None` if there are
 /// no such letters.
 pub(crate) fn with_hyphens(called: &str, behind: &[&str]) -> Option<Vec<String>> {
     let name = base_name(called);
     let (_, place) = LETTERS.iter().find(|(names, _)| contains_word(names, &name))?;
     let is_place = |at: usize| at == 0 || *place == LetterOptions::Anywhere;
-    // A pattern can have a star behind a letter.
+    // A pattern can have a star after a letter.
     let are_letters = |word: &str| {
         word.starts_with(|c: char| c.is_ascii_alphabetic())
             && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '*')

@@ -38,7 +38,7 @@ pub(crate) const PROGRAMS: &[ProgramSyntax] = &[
         settings: "-c --config-env",
         subcommands: GIT_SUBCOMMANDS,
         bounded: "add blame describe diff log ls-files rev-parse shortlog show status",
-        // These options write a file, or run a program that the settings name.
+        // These options write a file, or run a program from the configuration.
         unbounding_prefixes: "--ou --ext --textc",
         quirk: ProgramQuirk::Joined,
         ..EMPTY
@@ -56,7 +56,7 @@ pub(crate) const PROGRAMS: &[ProgramSyntax] = &[
             remove report rm run rustc \
             rustdoc search t test tree uninstall update vendor verify-project version yank",
         external: "audit clippy deny fmt fuzz llvm-cov machete miri nextest outdated release xtask",
-        // `--open` runs a program that the settings name.
+        // `--open` runs a program from the configuration.
         bounded: "bench build check doc fmt metadata test tree clippy",
         unbounding_prefixes: "--config -Z -C --manifest-path --fix --open",
         quirk: ProgramQuirk::Toolchain,

@@ -1,4 +1,4 @@
-//! Paths whose changes always need approval: files that agents obey or that programs run.
+//! Paths whose changes always need approval: instructions for agents, and files that programs run.
 
 use std::sync::LazyLock;
 
@@ -32,7 +32,7 @@ pub struct ApprovalPath {
     pub list: BuiltInList,
     /// The pattern of the list.
     pub pattern: &'static str,
-    /// The use of the file by agents or programs.
+    /// The reason in the list.
     pub reason: &'static str,
 }
 

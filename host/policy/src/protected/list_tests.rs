@@ -369,10 +369,10 @@ fn r036_a_denial_of_a_listed_path_has_reason_and_remedy() {
     };
     insta::assert_snapshot!(denial, @"denied (nobody-to-ask): write_file needs approval to write \
         docs/AGENTS.md, and there is no terminal to ask for it: docs/AGENTS.md is on the \
-        built-in list of files that tell agents what to do: Cofferdam and most other agents \
-        follow it, so each change needs approval in every mode. The user can approve it in a \
-        terminal, edit the file by hand, or add `AGENTS.md` to `writable` under [protected] in \
-        their policy file.");
+        built-in list of files that contain instructions for agents: Cofferdam and most other \
+        agents read instructions from it, so each change needs approval in every mode. The user \
+        can approve it in a terminal, edit the file by hand, or add `AGENTS.md` to `writable` \
+        under [protected] in their policy file.");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Protected paths of the workspace, whatever the permissions. Tools and commands cannot change
 //! these paths, and cannot read the hidden ones among them. They are files that the user's programs
-//! run on their own, files with secrets, and the files of Cofferdam itself.
+//! run automatically, files with secrets, and the files of Cofferdam itself.
 //!
 //! The same list applies to tools (when they open files) and to commands (in the sandbox of the
 //! operating system). Patterns match at any depth, component by component: `*` and `?` match within
@@ -49,7 +49,7 @@ pub struct ProtectedPaths {
     writable: Vec<AuthoredPattern>,
     /// Hidden paths without exceptions.
     unread: Vec<AuthoredPattern>,
-    /// Links and directories that lead to protected paths behind links.
+    /// Links and directories on the way to protected paths that are reached through links.
     on_the_way: Vec<AuthoredPattern>,
 }
 
@@ -162,8 +162,8 @@ impl ProtectedPaths {
         self
     }
 
-    /// Adds a link or a directory that leads to a protected path behind a link. Replacing it would
-    /// change the target.
+    /// Adds a link or a directory on the way to a protected path that is reached through a link.
+    /// Replacing it would change the target.
     #[must_use]
     pub fn and_on_the_way(mut self, path: &WorkspacePath) -> Self {
         self.on_the_way.push(AuthoredPattern {
@@ -173,7 +173,7 @@ impl ProtectedPaths {
         self
     }
 
-    /// Returns whether a path leads to a protected one behind a link.
+    /// Returns whether a path is on the way to a protected path that is reached through a link.
     pub fn is_on_the_way<'a>(&self, parts: impl Iterator<Item = &'a str>) -> bool {
         let parts = fold_parts(parts);
         self.on_the_way.iter().any(|entry| entry.pattern.matches(&parts))

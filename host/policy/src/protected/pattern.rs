@@ -140,8 +140,8 @@ impl ProtectedPattern {
         match_components(&self.0, parts, matches_part, PatternReach::Subtree)
     }
 
-    /// Returns the rest of the pattern behind the components that match a path. The rest ends
-    /// before the first star.
+    /// Returns the rest of the pattern after the components that match a path. The rest ends before
+    /// the first star.
     pub(super) fn rest_below(&self, parts: &[Vec<char>]) -> Option<String> {
         let has_star = |part: &&Vec<char>| part.iter().any(|c| matches!(c, '*' | '?'));
         let is_name = |part: &&Vec<char>| part.iter().any(|c| !matches!(c, '*' | '?'));

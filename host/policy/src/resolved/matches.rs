@@ -33,7 +33,7 @@ impl<'p> RuleMatches<'p> {
     }
 
     /// Returns the verdict of the first rule with this verdict that covers the action at least as
-    /// far as `at_least`. Rules of an untrusted project come last, so the reason names the rule
+    /// far as `at_least`. Rules of an untrusted project come last, so the reason refers to the rule
     /// with more authority.
     pub(crate) fn strict(
         &self,

@@ -3,18 +3,18 @@
 //! 1. A `deny` rule of any layer that covers an action denies it. Nothing overrides it.
 //! 2. An `ask` rule of any layer that covers the action requires approval each time. So does a
 //!    `deny` or `ask` rule that *might* cover it.
-//! 3. If a section has an `allow` list, every action that is not on it needs approval. The list of
-//!    the system and the list of an untrusted project each apply separately. The lists of the user,
-//!    of the user's profile and of trusted projects count as one list. An absent list restricts
-//!    nothing; an empty list allows nothing.
+//! 3. If a section has an `allow` list, every action that is not in the list needs approval. The
+//!    list of the system and the list of an untrusted project each apply separately. The lists of
+//!    the user, of the user's profile and of trusted projects count as one list. An absent list
+//!    restricts nothing; an empty list allows nothing.
 //! 4. An `allow` rule that covers the action allows it, unless it belongs to an untrusted project.
-//! 5. The mode decides about the remaining actions.
+//! 5. The mode applies to the remaining actions.
 //!
 //! A change of a path in the built-in lists of instructions and of files that run code counts as
 //! covered by an `ask` rule (2).
 //!
-//! There are no priorities, no order and no negation. Mode `plan` acts between 1 and 2: it denies
-//! every change.
+//! There are no priorities, no order and no negation. Mode `plan` applies between 1 and 2: it
+//! denies every change.
 
 mod matches;
 mod remedy;
@@ -184,8 +184,8 @@ impl Policy {
     }
 
     /// Returns the capability of a tool, and adds the local hosts of the policy if the tool asks
-    /// for every host. Local hosts are on this machine or its network. They have to be named
-    /// explicitly, and a tool for every host cannot know them. Untrusted layers add none.
+    /// for every host. Local hosts are on this machine or its network. A pattern `*` does not cover
+    /// them, and the author of a tool for every host cannot know them. Untrusted layers add none.
     #[must_use]
     pub fn with_local_hosts(&self, asked: &Capability) -> Capability {
         let Capability::Fetch(patterns) = asked else { return asked.clone() };
@@ -261,8 +261,8 @@ pub(super) fn mode_verdict(mode: ApprovalMode, act: &Action<'_>) -> ReasonedVerd
         (_, ActionKind::Read) => {
             return ReasonedVerdict { verdict: Verdict::Allow, reason: VerdictReason::Reading };
         }
-        // Requests need approval in every mode: one tool that reads and another that sends could
-        // leak data together.
+        // HTTP requests need approval in every mode: one tool that reads and another that sends
+        // could leak data together.
         (
             ApprovalMode::Ask | ApprovalMode::Plan | ApprovalMode::AutoEdit | ApprovalMode::Auto,
             ActionKind::Fetch,

@@ -7,8 +7,8 @@ use crate::{
 };
 
 impl Policy {
-    /// Returns advice on how to change the verdict about this action. It names only modes that the
-    /// policy allows.
+    /// Returns advice on how to change the verdict about this action. It suggests only modes that
+    /// the policy allows.
     pub fn remedy(
         &self,
         tool: ToolId<'_>,
@@ -25,8 +25,8 @@ impl Policy {
         };
         if finding.verdict != Verdict::Allow && self.is_allowed_if_trusted(tool, mode, act) {
             text.push_str(
-                " The `allow` list of the project's policy file covers it and applies after \
-                    `cofferdam trust`.",
+                " The `allow` list of the project's policy file covers the action and applies \
+                    after `cofferdam trust`.",
             );
         }
         text
@@ -48,10 +48,11 @@ impl Policy {
         match ApprovalMode::STRICTEST_FIRST.into_iter().rev().find(allows) {
             Some(mode) => format!(
                 "The user can restart with `--mode {mode}`, run cofferdam in a terminal, or allow \
-                    it in a policy file."
+                    the action in a policy file."
             ),
             None => {
-                "The user can run cofferdam in a terminal, or allow it in a policy file.".into()
+                "The user can run cofferdam in a terminal, or allow the action in a policy file."
+                    .into()
             }
         }
     }

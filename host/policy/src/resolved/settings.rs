@@ -70,7 +70,7 @@ impl Policy {
         self.switch_set_by(false, |rules| &rules.network)
     }
 
-    /// Returns the location of the rule that requires every request to be recorded in a session.
+    /// Returns the location of the rule that requires every prompt to be recorded in a session.
     pub fn session_required_by(&self) -> Option<&SourceLocation> {
         self.switch_set_by(true, |rules| &rules.session_required)
     }

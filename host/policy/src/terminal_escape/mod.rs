@@ -33,7 +33,7 @@ pub fn escape_line(text: &str, max_chars: usize) -> String {
 }
 
 /// Returns a name on one line, cut to `max_chars` characters. Spaces that a reader could miss are
-/// escaped: those at either end and those next to another blank.
+/// escaped: those at either end and those next to other whitespace.
 pub fn escape_name(text: &str, max_chars: usize) -> String {
     let (mut out, mut sight) = (String::new(), VisibleContext::default());
     let (mut before, mut chars) = (None, text.chars().enumerate().peekable());
@@ -64,9 +64,9 @@ pub fn escape_text(text: &str) -> String {
     stream.push_escaped(text) + &stream.finish()
 }
 
-/// Returns a text for a decision, complete and with its lines and tabs. Only a space counts as a
-/// blank and only a line feed ends a line. Every other blank is escaped, and so are blanks at the
-/// end of a line.
+/// Returns a text for a decision, complete and with its lines and tabs. The only other whitespace
+/// is the space, and only a line feed ends a line. Any other whitespace is escaped, and so is
+/// whitespace at the end of a line.
 pub fn escape_exact(text: &str) -> String {
     let (mut out, mut sight) = (String::with_capacity(text.len()), VisibleContext::default());
     for (n, line) in text.split('\n').enumerate() {
@@ -85,7 +85,7 @@ pub fn escape_exact(text: &str) -> String {
                 c => push(&mut out, &mut sight, c, chars.peek().copied()),
             }
         }
-        // Blanks on a blank line hide nothing, and the line looks like an empty one.
+        // Whitespace on an otherwise empty line hides nothing.
         if !seen.is_empty() {
             out.extend(line[seen.len()..].chars().flat_map(char::escape_unicode));
         }

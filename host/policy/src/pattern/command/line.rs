@@ -7,7 +7,7 @@ use super::{clean_path, file_name};
 use crate::SimpleCommand;
 use crate::programs::{self, ProgramSyntax};
 
-/// The number of words in a line of plain words that are searched for commands. A longer line is
+/// The number of words of a simple command that are searched for commands. A longer line is
 /// uncertain.
 pub(in crate::pattern) const SEARCHED: usize = 1024;
 /// The separators inside a command that is one word, as in `gcc -wrapper git,push`.
@@ -26,7 +26,7 @@ const LONGEST_NAME: usize = 255;
 /// A command line, prepared for matching.
 #[derive(Debug)]
 pub(crate) struct CommandLine<'a> {
-    /// Whether the line consists of plain words only.
+    /// Whether the line is a simple command.
     is_plain: bool,
     /// The words of the line, in pieces. A shell may interpret the text between two pieces in any
     /// way.
@@ -34,7 +34,7 @@ pub(crate) struct CommandLine<'a> {
     starts: Vec<CommandStart<'a>>,
     /// The indices of starts, by each key of the program called there.
     by_key: HashMap<String, Vec<usize>>,
-    /// Whether the line may run something that none of its words names.
+    /// Whether the line may run a program that is not among its words.
     is_uncertain: bool,
     /// Whether the line may define an alias of a subcommand.
     pub(super) sets_alias: bool,
@@ -47,10 +47,10 @@ pub(super) struct CommandStart<'a> {
     pub(super) called: &'a str,
     /// Options that apply without being written, separated by spaces.
     implied: &'static str,
-    /// Further words in the same word, each behind a comma or a colon: `push` in `git,push`.
+    /// Further words in the same word, each after a comma or a colon: `push` in `git,push`.
     joined: &'a str,
     piece: usize,
-    /// The index of the first word behind the program.
+    /// The index of the first word after the program.
     behind: usize,
 }
 
@@ -86,12 +86,12 @@ impl<'a> CommandLine<'a> {
         read
     }
 
-    /// Returns the words if the line consists of plain words only.
+    /// Returns the words if the line is a simple command.
     pub(super) fn plain(&self) -> Option<&[&'a str]> {
         self.pieces.first().filter(|_| self.is_plain).map(Vec::as_slice)
     }
 
-    /// Returns whether the line may run something that none of its words names.
+    /// Returns whether the line may run a program that is not among its words.
     pub(super) fn is_uncertain(&self) -> bool {
         self.is_uncertain
     }
@@ -112,7 +112,7 @@ impl<'a> CommandLine<'a> {
         self.starts.first()
     }
 
-    /// Returns the words behind a program.
+    /// Returns the words after a program.
     pub(super) fn behind(&self, start: &CommandStart<'a>) -> Cow<'_, [&'a str]> {
         let words = self
             .pieces
@@ -142,7 +142,7 @@ impl<'a> CommandLine<'a> {
                 let start =
                     CommandStart { called: word, implied: "", joined: "", piece, behind: at + 1 };
                 self.add(start);
-                // A line of more than plain words is uncertain anyway.
+                // An opaque line is uncertain anyway.
                 if !self.is_plain {
                     continue;
                 }
@@ -197,8 +197,8 @@ pub(super) fn keys(called: &str) -> Vec<String> {
     keys
 }
 
-/// Returns the parts of a word that may be the name of a program: those behind `=`, `:` and `,`,
-/// and those behind the letters of an option.
+/// Returns the parts of a word that may be the name of a program: those after `=`, `:` and `,`, and
+/// those after the letters of an option.
 fn glued(word: &str, letters: bool) -> impl Iterator<Item = &str> {
     // For a long path, the file name is enough.
     let end = |value| if str::len(value) > LONGEST_NAME { file_name(value) } else { value };

@@ -8,18 +8,18 @@
 //! | `git * --stat` | one word in the middle | `git log -p --stat` |
 //! | `*` | every line | – |
 //!
-//! If a pattern under `ask` or `deny` names a program by a path, it covers other spellings of that
-//! path. Any other path to a program of the same name *might* match. A subcommand is found behind
-//! the options of its program: under `deny`, `git push *` covers `git -C x push`. It is a *maybe*
-//! if the options with values are unknown.
+//! A pattern of an `ask` or `deny` rule with the path of a program covers other spellings of that
+//! path. Any other path to a program of the same name *might* match. A subcommand is found after
+//! the options of its program: under `deny`, `git push *` covers `git -C x push`. The match is a
+//! *maybe* if the options with values are unknown.
 //!
-//! Patterns are plain words, as [`SimpleCommand`] parses them. Under `allow` the line has to be
-//! plain words too, so `*` allows no pipe and no `;`. Under `ask` and `deny`, a line that is more
-//! than plain words is searched. A command in it that the pattern covers counts, and any other line
-//! *might* run the program of the pattern, which is enough to ask.
+//! Patterns are simple commands, as [`SimpleCommand`] parses them. An `allow` rule covers only
+//! simple commands, so `*` allows no pipe and no `;`. An `ask` or `deny` rule covers any other line
+//! if it covers a command in that line. Otherwise the line *might* run the program of the pattern,
+//! so it needs approval.
 //!
-//! A line of plain words *might* match if the name of the program stands anywhere in it: behind
-//! other words (`env git push`), behind `=` (`--pager=git`), or behind the letters of an option
+//! A simple command *might* match if the name of the program occurs anywhere in it: after other
+//! words (`env git push`), after `=` (`--pager=git`), or after the letters of an option
 //! (`-Sgit push`). A program that reads commands from elsewhere, or that takes code from an option
 //! (`perl -e`), might run anything.
 
@@ -34,7 +34,7 @@ pub(super) use line::SEARCHED;
 pub(crate) use line::{CommandLine, flatten};
 use line::{CommandStart, keys};
 
-/// The maximum number of words behind a program that is one word with its subcommand, or whose
+/// The maximum number of words after a program that is one word with its subcommand, or whose
 /// options have no hyphen.
 const MAX_JOINED_ARGUMENTS: usize = 128;
 
@@ -64,8 +64,8 @@ impl CommandPattern {
     ///
     /// # Errors
     ///
-    /// Returns an error if the text is empty, contains more than plain words, sets a variable
-    /// before the program, or contains `**`.
+    /// Returns an error if the text, without its stars, is not a simple command, or if it contains
+    /// `**`.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         let unstarred = text.replace('*', "x");
         if text.trim().is_empty() {
@@ -76,7 +76,7 @@ impl CommandPattern {
         if SimpleCommand::parse(&unstarred).is_none() {
             let reason = match unstarred.chars().find(|c| !SimpleCommand::is_plain(*c)) {
                 Some(c) => {
-                    format!("{c:?} is not allowed; a command pattern consists of plain words")
+                    format!("{c:?} is not allowed; use unquoted words separated by spaces")
                 }
                 None => "it sets a variable before the program".to_owned(),
             };
@@ -143,8 +143,8 @@ impl CommandPattern {
         if budget.is_spent() { found.max(PatternMatch::Maybe) } else { found }
     }
 
-    /// Returns how far a line of plain words matches. The line itself can match with certainty, and
-    /// a command inside it only possibly. The effect of the first word on the others is unknown:
+    /// Returns how far a simple command matches. The line itself can match with certainty, and a
+    /// command inside it only possibly. The effect of the first word on the others is unknown:
     /// `env git push` and `echo git push` look alike.
     fn in_plain_words(&self, line: &CommandLine<'_>, budget: &MatchBudget) -> PatternMatch {
         let as_it_stands = line.first().map_or(PatternMatch::No, |start| {
@@ -167,8 +167,8 @@ impl CommandPattern {
         found
     }
 
-    /// Returns how far a line of more than plain words matches: with certainty by a command in it,
-    /// otherwise possibly.
+    /// Returns how far an opaque line matches: with certainty by a command in it, otherwise
+    /// possibly.
     fn in_pieces(&self, line: &CommandLine<'_>, budget: &MatchBudget) -> PatternMatch {
         let covers = |start: &CommandStart<'_>| {
             self.match_words(start.called, &line.behind(start), match_program_certain, budget)
@@ -189,7 +189,7 @@ impl CommandPattern {
             .map_or(PatternMatch::No, |ours| match_program_possible(ours, called, budget))
     }
 
-    /// Returns how far a command matches, with options before and behind its subcommand.
+    /// Returns how far a command matches, with options before and after its subcommand.
     fn match_command(&self, called: &str, theirs: &[&str], budget: &MatchBudget) -> PatternMatch {
         // The cost of looking up programs.
         if !budget.spend(64) {

@@ -159,7 +159,7 @@ fn r035_a_subcommand_is_found_behind_its_options() {
         ("git push *", "env A=b git -C x push", Maybe),
         ("git push *", "timeout 5 nice -n 5 git --no-pager push", Maybe),
         ("git push *", "git submodule foreach git -C x push", Maybe),
-        // Lines of more than plain words.
+        // Opaque lines.
         ("git push *", "true; git -C x push", Yes),
         ("git push *", "A=b git --no-pager push", Yes),
         ("git push *", "(git-push)", Yes),

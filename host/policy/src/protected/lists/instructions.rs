@@ -1,7 +1,7 @@
 //! Files that instruct agents. A change affects every later session.
 //!
 //! Some of them are also in a protected directory, which prevents every change by tools. They are
-//! listed here so that a session reports changes from outside.
+//! listed here so that a session reports changes by other programs.
 
 use super::{ListedPathEntry, entry};
 

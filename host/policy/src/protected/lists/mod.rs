@@ -1,11 +1,12 @@
-//! The built-in lists of paths, as data. Each entry is a pattern with its reason.
+//! The built-in lists of paths, as data. Each entry is a pattern with its reason: one clause that
+//! says what a program does with the path. In a reason, "it" is the path.
 //!
 //! Criteria for an entry:
-//! - *protected* (never changed): a program obeys the file on its own. This happens when a user
-//!   opens or enters a directory, when a shell, a debugger or an agent starts, or when version
-//!   control acts.
-//! - *instructions* and *runs code* (each change needs approval, in every mode): an agent obeys the
-//!   file, or a program runs it during routine work (install, build, test, commit, push), and
+//! - *protected* (never changed): a program runs or loads the file automatically. This happens when
+//!   a user opens or enters a directory, when a shell, a debugger or an agent starts, or when
+//!   version control acts.
+//! - *instructions* and *runs code* (each change needs approval, in every mode): an agent follows
+//!   the file, or a program runs it during routine work (install, build, test, commit, push), and
 //!   people change it rarely.
 //! - *ordinary* (no special treatment): people change it daily, and the diff shows that it is code.
 
@@ -28,7 +29,7 @@ use runs_code::RUNS_CODE;
 pub struct ListedPathEntry {
     /// A pattern that matches at any depth, and covers everything below a match.
     pub pattern: &'static str,
-    /// The program that reads the file, and its effect.
+    /// The use of the path by a program, or the kind of secret in it.
     pub reason: &'static str,
 }
 
@@ -40,7 +41,7 @@ pub enum BuiltInList {
     Hidden,
     /// Paths that cannot be changed.
     Protected,
-    /// Paths whose changes need approval, because agents obey these files.
+    /// Paths whose changes need approval, because agents follow these files.
     Instructions,
     /// Paths whose changes need approval, because programs run these files.
     RunsCode,
@@ -69,11 +70,11 @@ impl BuiltInList {
     /// Returns the use of the listed files, as the end of a sentence.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Hidden => "hold secrets",
-            Self::Protected => "programs follow automatically",
-            Self::Instructions => "tell agents what to do",
+            Self::Hidden => "contain secrets",
+            Self::Protected => "programs load automatically",
+            Self::Instructions => "contain instructions for agents",
             Self::RunsCode => "programs run code from",
-            Self::Ordinary => "can run code",
+            Self::Ordinary => "programs can run",
         }
     }
 
@@ -91,8 +92,7 @@ impl BuiltInList {
                     every mode"
             }
             Self::Ordinary => {
-                "ordinary: decided like any other file, although programs can run \
-                code from it"
+                "ordinary: treated like all other files, although programs can run code from them"
             }
         }
     }

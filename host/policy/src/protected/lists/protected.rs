@@ -1,10 +1,10 @@
-//! Files that programs obey on their own. Nothing can change them.
+//! Files that programs run or load automatically. No tool and no command can change them.
 
 use super::{ListedPathEntry, entry};
 
 /// Directories with [`PathProtection::Pinned`](crate::PathProtection::Pinned), because protected
-/// files are directly below. As a file or a link, `.git` determines where the hooks are, so it is
-/// no less dangerous.
+/// files are directly below. A `.git` file or link is just as dangerous, because it determines the
+/// location of the hooks.
 pub(in crate::protected) const PINNED: &[&str] = &[
     ".git",
     ".git/modules",
