@@ -43,6 +43,7 @@ mod programs;
 mod protected;
 mod resolved;
 pub mod terminal_escape;
+mod tier;
 mod verdict;
 
 pub use action::{Action, ActionKind};
@@ -78,4 +79,5 @@ pub use protected::{
     ProtectedPathNames, ProtectedPaths, ProtectedPatternError,
 };
 pub use resolved::{ModelEndpoint, Policy, SettingRefusal, TrustLevel};
+pub use tier::Tier;
 pub use verdict::{ReasonedVerdict, RuleReference, Verdict, VerdictReason};

@@ -7,7 +7,7 @@ use super::sources::{SourceFile, host_sources};
 
 /// Each module of the library with the modules that it may import.
 const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
-    ("agent", &["conversation"]),
+    ("agent", &["conversation", "policy"]),
     ("audit", &["agent", "conversation", "policy", "session", "tools"]),
     ("bounded_json", &[]),
     ("config", &["agent", "policy", "tools"]),
@@ -32,7 +32,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("plugins", &["config", "sandbox", "tools"]),
     ("random", &[]),
     ("sandbox", &["image_type", "policy"]),
-    ("session", &["agent", "conversation", "random"]),
+    ("session", &["agent", "conversation", "policy", "random"]),
     ("tools", &["agent", "bounded_json", "conversation", "policy", "random", "sandbox"]),
 ];
 

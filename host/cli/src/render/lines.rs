@@ -6,8 +6,9 @@ use console::style;
 
 use super::count_noun;
 use cofferdam::agent::RequestOutcome;
-use cofferdam::agent::events::{Tier, ToolView};
+use cofferdam::agent::events::ToolView;
 use cofferdam::conversation::{ResultStatus, ToolCall, ToolResult};
+use cofferdam::policy::Tier;
 use cofferdam::terminal_escape;
 
 /// Maximum number of lines shown of a write's result. The model sees all of it.

@@ -13,7 +13,7 @@ use crate::print::print_line;
 use cofferdam::policy::CapName;
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
-use cofferdam::tools::{CatalogTool, ToolCatalog, explain};
+use cofferdam::tools::{CatalogTool, ToolCatalog};
 
 pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResult {
     let mut common = common.clone();
@@ -97,7 +97,7 @@ fn describe_tool(tool: &CatalogTool) -> String {
         page,
         "  tier        {}: {}",
         tool.tier.name(),
-        explain(tool.tier, tool.grants.has_side_effects())
+        tool.tier.explain(tool.grants.has_side_effects())
     );
     let _ = writeln!(
         page,

@@ -8,11 +8,9 @@ use std::sync::Arc;
 use super::arguments::ArgumentChecker;
 use super::builtin::{builtin_components, builtin_names};
 use super::structured::StructuredResultChecker;
-use super::tier::compute_tier;
-use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
 use crate::policy::{
-    Action, Capability, Caps, Denial, DenialCode, Grants, Policy, SourceLocation, ToolId,
+    Action, Capability, Caps, Denial, DenialCode, Grants, Policy, SourceLocation, Tier, ToolId,
     ToolSelector, TrustLevel, Verdict,
 };
 use crate::sandbox::{ComponentBytes, DeclaredTool, LoadError, LoadedPlugin, WasmSandbox};
@@ -359,7 +357,7 @@ impl ToolCatalog {
             denial,
             confirm,
             caps: self.policy.effective_caps(id, &chosen),
-            tier: compute_tier(&allowed, declared.exclusive || confirm),
+            tier: Tier::from_capabilities(&allowed, declared.exclusive || confirm),
             plugin: Arc::clone(plugin),
             arguments,
             structured: StructuredResultChecker::new(declared),

@@ -35,7 +35,6 @@ mod session_state;
 mod settler;
 mod structured;
 mod summary;
-mod tier;
 
 pub use accepted::{
     AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, InvalidLockFile,
@@ -63,4 +62,3 @@ pub use parallel::{InvalidParallelLimit, ParallelCallSlots, ParallelLimit};
 pub use schedule::ReorderPolicy;
 pub use session_state::SessionState;
 pub use structured::StructuredResultChecker;
-pub use tier::{compute_tier, explain};

@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::events::Tier;
-use crate::policy::{FileGrant, Grants, WorkspacePath};
+use crate::policy::{FileGrant, Grants, Tier, WorkspacePath};
 
 /// How far reads may be moved ahead of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
