@@ -12,11 +12,11 @@ use super::print::eprint_line;
 use super::user_dirs;
 use cofferdam::audit::AuditStore;
 use cofferdam::config::{
-    OwnPaths, PluginLockFile, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags,
-    UserDirectories,
+    OwnPaths, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags, UserDirectories,
 };
 use cofferdam::host::{AuditOptions, RequestSettings};
 use cofferdam::model::{self, ApiKey};
+use cofferdam::plugins::PluginLockFile;
 use cofferdam::policy::{ApprovalMode, Policy};
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation, WasmSandbox, Workspace};
 use cofferdam::tools::{AuthorityChange, ToolCatalog};

@@ -11,9 +11,10 @@ use super::plugin_gate::{acceptance_text, describe_status};
 use super::print::{eprint_line, print_line};
 use super::{audit, confirm, context, exit};
 use cofferdam::config::HomeDirectoryError;
+use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins};
 use cofferdam::sandbox::{InstanceAllocation, LoadedPlugin};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, AuthorityChange, PluginProvenance};
+use cofferdam::tools::{AuthorityChange, PluginProvenance};
 
 pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let context = context::load_context_for_inspection(

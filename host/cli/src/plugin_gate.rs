@@ -8,11 +8,12 @@ use super::args::CommonArgs;
 use super::confirm;
 use super::error::CliError;
 use super::print::eprint_line;
-use cofferdam::config::{PluginLockFile, resolve_links};
+use cofferdam::config::resolve_links;
 use cofferdam::host::PluginReview;
+use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins, PluginLockFile};
 use cofferdam::sandbox::LoadedPlugin;
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, AuthorityChange};
+use cofferdam::tools::AuthorityChange;
 
 /// What happens to plugins that are not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod canonical;
 mod capability;
 mod caps;
 mod changes;
+mod chosen_caps;
 mod command_line;
 mod command_rules;
 mod denial;
@@ -54,6 +55,7 @@ pub use authorizer::{
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{CapName, CapOutOfRange, Caps};
 pub use changes::{ChangeKind, ChangeSet, ContentDigest, FileChange};
+pub use chosen_caps::ChosenCaps;
 pub use command_line::{CommandScope, SimpleCommand};
 pub use command_rules::{CommandLimits, CommandRules, SandboxLevel};
 pub use denial::{Denial, DenialCode};

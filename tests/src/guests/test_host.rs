@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::agent::ports::{RunOutcome, ToolRunner as _};
+use cofferdam::agent::{ParallelLimit, ReorderPolicy};
 use cofferdam::conversation::{
     CallId, ModelResponse, OpenTurn, ResponseBlock, ResultContent, ResultStatus, ToolCall,
 };
@@ -17,8 +18,8 @@ use cofferdam::sandbox::{
     UndoHistory, WasmSandbox, Workspace,
 };
 use cofferdam::tools::{
-    Approver, Dispatcher, DispatcherSettings, ParallelLimit, PluginProvenance, ReorderPolicy,
-    SessionApprovals, SubAgentRunner, ToolCatalog,
+    Approver, Dispatcher, DispatcherSettings, PluginProvenance, SessionApprovals, SubAgentRunner,
+    ToolCatalog,
 };
 use cofferdam_cli::host_environment;
 use tokio_util::sync::CancellationToken;

@@ -10,7 +10,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("agent", &["conversation", "policy"]),
     ("audit", &["agent", "conversation", "policy", "session", "tools"]),
     ("bounded_json", &[]),
-    ("config", &["agent", "policy", "tools"]),
+    ("config", &["agent", "policy"]),
     ("conversation", &["image_type"]),
     (
         "host",
@@ -29,7 +29,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("image_type", &[]),
     ("model", &["agent", "conversation", "random"]),
-    ("plugins", &["config", "sandbox", "tools"]),
+    ("plugins", &["config", "policy", "sandbox"]),
     ("random", &[]),
     ("sandbox", &["image_type", "policy"]),
     ("session", &["agent", "conversation", "policy", "random"]),

@@ -11,9 +11,9 @@ use crate::context::AppContext;
 use crate::error::CommandResult;
 use crate::plugin_gate::describe_status;
 use crate::print::print_line;
-use cofferdam::plugins::PluginStore;
+use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins, PluginStore};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, CatalogTool, PluginProvenance};
+use cofferdam::tools::{CatalogTool, PluginProvenance};
 
 pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
     let store = super::plugin_store(common)?;

@@ -9,10 +9,10 @@ use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
 use crate::print::{eprint_line, print_line};
 use crate::{audit, confirm, context::AppContext, exit};
-use cofferdam::plugins::{PluginSource, PluginStore};
+use cofferdam::plugins::{AcceptanceDiff, AddedPlugin, PluginSource, PluginStore};
 use cofferdam::sandbox::{ComponentBytes, ComponentDigest, LoadedPlugin};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceDiff, AddedPlugin, AuthorityChange, PluginProvenance};
+use cofferdam::tools::{AuthorityChange, PluginProvenance};
 
 pub(super) fn run(common: &CommonArgs, args: &PluginUpdateArgs) -> CommandResult {
     let store = super::plugin_store(common)?;

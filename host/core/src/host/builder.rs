@@ -13,13 +13,13 @@ use super::{
 use crate::agent::events::{AgentEvent, Observer};
 use crate::config::{OwnPaths, UserDirectories};
 use crate::model::ApiKey;
-use crate::policy::{ApprovalMode, CommandRules, Policy};
+use crate::policy::{ApprovalMode, ChosenCaps, CommandRules, Policy};
 use crate::sandbox::{
     CommandSandbox, ComponentBytes, HostCredential, HostEnvironment, InstanceAllocation,
     WasmSandbox, Workspace,
 };
 use crate::tools::{
-    Approver, ChosenCaps, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
+    Approver, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
 };
 
 /// A function that shows a warning or a notice to the user.

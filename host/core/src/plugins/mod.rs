@@ -8,10 +8,15 @@
 //! the old or the new component in force. Files that the lock file does not name are unused, and
 //! the next change removes them.
 
+mod acceptance;
 mod fetch;
 mod source;
 mod store;
 
+pub use acceptance::{
+    AcceptanceDiff, AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, AddedPlugin,
+    InvalidLockFile, LockFileError, PluginLockFile, PluginLockGuard,
+};
 pub use fetch::{FetchError, FetchProgress, fetch};
 pub use source::{PluginSource, SourceError};
 pub use store::{PluginStore, PluginStoreError};

@@ -6,10 +6,11 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::config::{LockFileError, PluginLockFile, PluginLockGuard};
+use super::acceptance::{
+    AcceptedPlugins, AddedPlugin, LockFileError, PluginLockFile, PluginLockGuard,
+};
 use crate::own_file;
 use crate::sandbox::{ComponentDigest, LoadedPlugin};
-use crate::tools::{AcceptedPlugins, AddedPlugin};
 
 /// A lock file and the plugin directory next to it.
 #[derive(Clone, Debug)]
