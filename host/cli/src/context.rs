@@ -7,7 +7,7 @@ use super::args::CommonArgs;
 use super::audit;
 use super::credentials;
 use super::error::CliError;
-use super::plugin_gate::{PluginGate, UnacceptedPolicy};
+use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
 use cofferdam::audit::AuditStore;
@@ -16,7 +16,7 @@ use cofferdam::config::{
 };
 use cofferdam::host::{AuditOptions, RequestSettings};
 use cofferdam::model::{self, ApiKey};
-use cofferdam::plugins::PluginLockFile;
+use cofferdam::plugins::{PluginGate, PluginLockFile, UnacceptedPolicy};
 use cofferdam::policy::{ApprovalMode, Policy};
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation, WasmSandbox, Workspace};
 use cofferdam::tools::{AuthorityChange, ToolCatalog};
@@ -145,8 +145,8 @@ fn load_context_with(
         model_settings(&settings).secrets().into_iter().chain(host_keys).collect();
     let record =
         |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
-    let mut plugin_gate =
-        PluginGate::new(unaccepted, lock_file(common, &user_dirs), &record, common)?;
+    let dialog = TerminalAcceptance { common, record: &record };
+    let mut plugin_gate = PluginGate::new(unaccepted, lock_file(common, &user_dirs), &dialog)?;
     let added = plugin_gate.added_paths();
     let plugins: Vec<PathBuf> = settings.plugins.iter().chain(&added).cloned().collect();
     let builder = Host::builder(&common.workspace)

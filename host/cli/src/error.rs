@@ -11,7 +11,7 @@ use cofferdam::config::{
     UserDirectoryError,
 };
 use cofferdam::model::{ModelChoiceError, RecordError};
-use cofferdam::plugins::{LockFileError, PluginStoreError, SourceError};
+use cofferdam::plugins::{LockFileError, PluginStoreError, SourceError, UnacceptedPluginError};
 use cofferdam::sandbox::{CacheError, HistoryError, SandboxError, WorkspaceError};
 use cofferdam::session::SessionError;
 
@@ -87,6 +87,7 @@ from! {
     PolicyFileError => configuration,
     PolicyTrustError => configuration,
     LockFileError => configuration,
+    UnacceptedPluginError => configuration,
     HomeDirectoryError => configuration,
     UserDirectoryError => configuration,
     CacheError => configuration,

@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::args::CommonArgs;
 use crate::context::AppContext;
 use crate::error::CommandResult;
-use crate::plugin_gate::describe_status;
 use crate::print::print_line;
 use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins, PluginStore};
 use cofferdam::terminal_escape;
@@ -99,7 +98,7 @@ impl<'a> ListedPlugin<'a> {
             PluginState::Known(AcceptanceStatus::Accepted) => None,
             PluginState::Known(
                 status @ (AcceptanceStatus::New | AcceptanceStatus::Changed { .. }),
-            ) => Some(describe_status(status)),
+            ) => Some(status.describe()),
             PluginState::Refused(reason) => Some(reason.clone()),
         }
     }
