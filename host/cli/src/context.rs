@@ -10,11 +10,10 @@ use super::error::CliError;
 use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
-use cofferdam::audit::AuditStore;
 use cofferdam::config::{
     OwnPaths, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags, UserDirectories,
 };
-use cofferdam::host::{AuditOptions, RequestSettings};
+use cofferdam::host::RequestSettings;
 use cofferdam::model::{self, ApiKey};
 use cofferdam::plugins::{PluginGate, PluginLockFile, UnacceptedPolicy};
 use cofferdam::policy::{ApprovalMode, Policy};
@@ -165,12 +164,9 @@ fn load_context_with(
         .request_settings(request_settings(&settings))
         .on_warning(warn)
         .today(|| jiff::Zoned::now().date().to_string());
-    let builder = match settings.audit.enabled {
-        true => builder.audit(AuditOptions {
-            store: user_dirs.has_home().then(|| AuditStore::new(user_dirs.audit())),
-            required: settings.audit.required,
-        }),
-        false => builder,
+    let builder = match audit::audit_options(&settings, &user_dirs) {
+        Some(options) => builder.audit(options),
+        None => builder,
     };
     let prepared = builder.prepare(&mut plugin_gate)?;
     plugin_gate.check_locked(prepared.catalog().refused_plugins())?;

@@ -42,7 +42,7 @@ use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 
 pub(super) use history::remove_session;
-pub(super) use prose::{fence_mark, hanging_indent};
+pub(super) use prose::{closing_fence_after, hanging_indent};
 
 use chat_session::ChatSession;
 use history::PromptHistory;

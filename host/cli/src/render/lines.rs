@@ -83,6 +83,15 @@ pub(crate) fn describe_call(call: &ToolCall, summary: &str) -> String {
     )
 }
 
+/// Formats the progress of a call.
+pub(crate) fn progress_line(tool: &str, message: &str) -> String {
+    format!(
+        "{}: {}",
+        terminal_escape::escape_line(tool, 64),
+        terminal_escape::escape_line(message, 200)
+    )
+}
+
 /// Describes what the run waits for: the running calls, each with its ID, or the model.
 /// `is_answering` says that its text is streaming.
 pub(crate) fn describe_wait(running: &[(String, String)], is_answering: bool) -> String {
