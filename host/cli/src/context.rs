@@ -1,6 +1,6 @@
 //! Assembles the parts of the program for a command.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args::CommonArgs;
@@ -26,9 +26,6 @@ pub(super) struct AppContext {
     pub(super) settings: RunSettings,
     pub(super) user_dirs: UserDirectories,
     pub(super) prepared: PreparedHost,
-    pub(super) sandbox: Arc<WasmSandbox>,
-    pub(super) catalog: Arc<ToolCatalog>,
-    pub(super) commands: Arc<CommandSandbox>,
     /// Keys of providers and hosts, which are redacted from everything that is written.
     pub(super) secrets: Vec<ApiKey>,
 }
@@ -146,13 +143,11 @@ fn load_context_with(
         |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
     let dialog = TerminalAcceptance { common, record: &record };
     let mut plugin_gate = PluginGate::new(unaccepted, lock_file(common, &user_dirs), &dialog)?;
-    let added = plugin_gate.added_paths();
-    let plugins: Vec<PathBuf> = settings.plugins.iter().chain(&added).cloned().collect();
     let builder = Host::builder(&common.workspace)
         .policy(policy.policy)
         .caps(settings.caps.clone())
         .mode(settings.mode)
-        .plugins(plugins.clone())
+        .plugins(settings.plugins.iter().cloned().chain(plugin_gate.added_paths()))
         .environment(common.environment.clone())
         .helper_processes(HelperProcesses::init())
         .allocation(allocation)
@@ -170,16 +165,7 @@ fn load_context_with(
     };
     let prepared = builder.prepare(&mut plugin_gate)?;
     plugin_gate.check_locked(prepared.catalog().refused_plugins())?;
-    settings.plugins = plugins;
-    Ok(AppContext {
-        sandbox: Arc::clone(prepared.sandbox()),
-        catalog: Arc::clone(prepared.catalog()),
-        commands: Arc::clone(prepared.commands()),
-        settings,
-        user_dirs,
-        prepared,
-        secrets,
-    })
+    Ok(AppContext { settings, user_dirs, prepared, secrets })
 }
 
 /// Converts the settings to those of the library.
@@ -229,6 +215,26 @@ pub(super) fn effective_mode(
 }
 
 impl AppContext {
+    /// Returns the tools by name, and the refused plugins.
+    pub(super) fn catalog(&self) -> &ToolCatalog {
+        self.prepared.catalog()
+    }
+
+    /// Returns the policy, which decides what tools may do.
+    pub(super) fn policy(&self) -> &Arc<Policy> {
+        self.prepared.policy()
+    }
+
+    /// Returns the sandbox that loads plugins.
+    pub(super) fn sandbox(&self) -> &WasmSandbox {
+        self.prepared.sandbox()
+    }
+
+    /// Returns the sandbox of commands.
+    pub(super) fn commands(&self) -> &Arc<CommandSandbox> {
+        self.prepared.commands()
+    }
+
     /// Opens the workspace for tools.
     ///
     /// # Errors
@@ -254,13 +260,14 @@ impl AppContext {
     /// Warns about refused plugins, and about tools that the user's configuration mentions but that
     /// do not exist.
     pub(super) fn warn_refused_plugins(&self) {
-        for unknown in self.catalog.unknown_tools().iter().filter(|unknown| unknown.is_from_user) {
+        for unknown in self.catalog().unknown_tools().iter().filter(|unknown| unknown.is_from_user)
+        {
             eprint_line(&cofferdam::terminal_escape::escape_line(
                 &format!("warning: {unknown}"),
                 600,
             ));
         }
-        for refused in self.catalog.refused_plugins() {
+        for refused in self.catalog().refused_plugins() {
             eprint_line(&cofferdam::terminal_escape::escape_line(
                 &format!("warning: cannot use plugin {}: {}", refused.origin, refused.reason),
                 600,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::args::{CommonArgs, LockArgs, ModelArgs, ToolCallArgs};
+use super::args::{CommonArgs, LockArgs};
 use super::error::{CliError, CommandResult};
 use super::plugin_dialog::acceptance_text;
 use super::print::{eprint_line, print_line};
@@ -19,7 +19,7 @@ use cofferdam::tools::PluginProvenance;
 pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let context = context::load_context_for_inspection(
         common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+        common.common_flags(),
         InstanceAllocation::OnDemand,
     )?;
     if !context.user_dirs.has_home() && common.config.is_none() {
@@ -28,7 +28,7 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let lock_file = context::lock_file(common, &context.user_dirs);
     let mut acceptance = PluginAcceptance::read(lock_file)?;
     let mut plugins: Vec<(&Path, &Arc<LoadedPlugin>)> = Vec::new();
-    for tool in context.catalog.tools() {
+    for tool in context.catalog().tools() {
         if let PluginProvenance::File(path) = &tool.origin
             && !plugins.iter().any(|(known, _)| known == path)
         {
@@ -36,7 +36,7 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
         }
     }
     let mut all_accepted = true;
-    for refused in context.catalog.refused_plugins() {
+    for refused in context.catalog().refused_plugins() {
         all_accepted = false;
         print_line(&terminal_escape::escape_line(
             &format!("{}: {}: {}", refused.origin, refused.status_label(), refused.reason),
@@ -60,7 +60,7 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
         let state = if is_new { "accepted now".to_owned() } else { candidate.status.describe() };
         print_line(&terminal_escape::escape_line(&format!("{}: {state}", path.display()), 2000));
     }
-    let is_stuck = !context.catalog.refused_plugins().is_empty() && !args.check;
+    let is_stuck = !context.catalog().refused_plugins().is_empty() && !args.check;
     if is_stuck {
         eprint_line(
             "hint: a plugin that is broken or denied by the policy cannot be accepted, even with \

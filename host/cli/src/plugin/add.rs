@@ -26,8 +26,8 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     let context = super::load_context(common)?;
     super::check_policy(&context, &source, component.digest())?;
     let from = source.to_string();
-    let plugin = super::load_bytes(&context.sandbox, &from, component)?;
-    if let Some(objection) = context.catalog.conflict(&plugin, None) {
+    let plugin = super::load_bytes(context.sandbox(), &from, component)?;
+    if let Some(objection) = context.catalog().conflict(&plugin, None) {
         return Err(CliError::new(format!("cannot add {from}: {objection}")));
     }
     let page = inspect::describe_plugin(&from, &plugin);

@@ -19,8 +19,8 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
     let lock = store.accepted_plugins()?;
     let context = super::load_context(common)?;
     let listed: Vec<ListedPlugin<'_>> = context
-        .settings
-        .plugins
+        .prepared
+        .plugins()
         .iter()
         .map(|path| ListedPlugin::new(path, &context, &store, &lock))
         .collect();
@@ -67,9 +67,9 @@ impl<'a> ListedPlugin<'a> {
             PluginProvenance::BuiltIn(_) => false,
         };
         let tools: Vec<&CatalogTool> =
-            context.catalog.tools().iter().filter(|tool| is_here(&tool.origin)).collect();
+            context.catalog().tools().iter().filter(|tool| is_here(&tool.origin)).collect();
         let refused =
-            context.catalog.refused_plugins().iter().find(|refused| is_here(&refused.origin));
+            context.catalog().refused_plugins().iter().find(|refused| is_here(&refused.origin));
         let state = match (tools.first(), refused) {
             (Some(tool), _) => PluginState::Known(lock.status(path, &tool.plugin)),
             (None, Some(refused)) => PluginState::Refused(refused.reason.clone()),

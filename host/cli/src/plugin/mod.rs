@@ -17,7 +17,7 @@ use std::sync::Arc;
 pub(super) use args::PluginArgs;
 use args::PluginCommand;
 
-use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use super::args::CommonArgs;
 use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
@@ -108,7 +108,7 @@ fn check_policy(
     digest: &ComponentDigest,
 ) -> Result<(), CliError> {
     let origins = [source.policy_origin()];
-    match context.catalog.policy().plugin_refusal(digest.as_str(), &origins) {
+    match context.policy().plugin_refusal(digest.as_str(), &origins) {
         Some(refusal) => Err(CliError::configuration(refusal.to_string())),
         None => Ok(()),
     }
@@ -118,7 +118,7 @@ fn check_policy(
 fn load_context(common: &CommonArgs) -> Result<AppContext, CliError> {
     context::load_context_for_inspection(
         common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+        common.common_flags(),
         InstanceAllocation::OnDemand,
     )
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::error::CommandResult;
 use crate::print::print_line;
 use crate::{audit, context};
@@ -10,7 +10,7 @@ use cofferdam::terminal_escape;
 
 pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
     let store = super::plugin_store(common)?;
-    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = common.common_flags();
     let (added, path) = store.remove(name, |change| {
         let (settings, user_dirs) = context::load_settings(common, flags)?;
         audit::record_change(&settings, &user_dirs, common, change)

@@ -66,9 +66,9 @@ fn update(
         return Ok("up to date".to_owned());
     }
     super::check_policy(context, &source, component.digest())?;
-    let plugin = super::load_bytes(&context.sandbox, &added.source, component)?;
+    let plugin = super::load_bytes(context.sandbox(), &added.source, component)?;
     if let Some(objection) =
-        context.catalog.conflict(&plugin, Some(&PluginProvenance::File(path.clone())))
+        context.catalog().conflict(&plugin, Some(&PluginProvenance::File(path.clone())))
     {
         return Err(CliError::new(format!(
             "cannot use {}, so the current version was kept: {objection}",

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::{CliError, CommandResult};
 use crate::print::print_line;
@@ -21,17 +21,17 @@ pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResu
     if is_file && !common.plugins.iter().any(|plugin| plugin.as_os_str() == name) {
         common.plugins.push(name.into());
     }
-    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = common.common_flags();
     let context =
         context::load_context_for_inspection(&common, flags, InstanceAllocation::OnDemand)?;
     let tools: Vec<&CatalogTool> = context
-        .catalog
+        .catalog()
         .tools()
         .iter()
         .filter(|tool| tool.declaration.name == name || tool.origin.is_file(name))
         .collect();
     if tools.is_empty() {
-        return Err(CliError::new(unknown_tool_error(&context.catalog, name)));
+        return Err(CliError::new(unknown_tool_error(context.catalog(), name)));
     }
     let shown: Vec<String> = tools
         .iter()
