@@ -1,4 +1,4 @@
-//! The settings of the calls of a turn: how many run in parallel, and in which order.
+//! The settings of the calls of a turn: how many run in parallel, and in which order.
 
 use std::num::NonZeroUsize;
 use std::str::FromStr;

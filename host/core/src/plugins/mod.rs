@@ -2,8 +2,8 @@
 //!
 //! A [`PluginGate`] decides which plugins of a run are used.
 //!
-//! An added plugin is fetched from a [`PluginSource`], stored in a [`PluginStore`], and removed again. It
-//! is only bytes in memory until the user accepts it.
+//! An added plugin is fetched from a [`PluginSource`], stored in a [`PluginStore`], and removed
+//! again. It is only bytes in memory until the user accepts it.
 //!
 //! The store keeps each component in a file whose name contains the digest of its content. The lock
 //! file names the components that are in use. It is replaced as a whole, so a crash leaves either
