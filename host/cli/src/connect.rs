@@ -52,8 +52,8 @@ pub(super) async fn connect(
     for remark in choice.notice.iter().chain(&unused) {
         eprint_line(&terminal_escape::escape_line(remark, 400));
     }
-    let model = open_model(context.catalog.policy(), &choice.spec, &settings)
-        .map_err(name_session_model)?;
+    let model =
+        open_model(context.policy(), &choice.spec, &settings).map_err(name_session_model)?;
     Ok(match record {
         Some(path) => {
             Arc::new(model::RecordingModel::create(model, path, context.secrets.clone())?)

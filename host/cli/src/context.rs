@@ -1,22 +1,21 @@
 //! Assembles the parts of the program for a command.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::args::CommonArgs;
 use super::audit;
 use super::credentials;
 use super::error::CliError;
-use super::plugin_gate::{PluginGate, UnacceptedPolicy};
+use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
-use cofferdam::audit::AuditStore;
 use cofferdam::config::{
-    OwnPaths, PluginLockFile, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags,
-    UserDirectories,
+    OwnPaths, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags, UserDirectories,
 };
-use cofferdam::host::{AuditOptions, RequestSettings};
+use cofferdam::host::RequestSettings;
 use cofferdam::model::{self, ApiKey};
+use cofferdam::plugins::{PluginGate, PluginLockFile, UnacceptedPolicy};
 use cofferdam::policy::{ApprovalMode, Policy};
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation, WasmSandbox, Workspace};
 use cofferdam::tools::{AuthorityChange, ToolCatalog};
@@ -27,9 +26,6 @@ pub(super) struct AppContext {
     pub(super) settings: RunSettings,
     pub(super) user_dirs: UserDirectories,
     pub(super) prepared: PreparedHost,
-    pub(super) sandbox: Arc<WasmSandbox>,
-    pub(super) catalog: Arc<ToolCatalog>,
-    pub(super) commands: Arc<CommandSandbox>,
     /// Keys of providers and hosts, which are redacted from everything that is written.
     pub(super) secrets: Vec<ApiKey>,
 }
@@ -145,15 +141,13 @@ fn load_context_with(
         model_settings(&settings).secrets().into_iter().chain(host_keys).collect();
     let record =
         |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
-    let mut plugin_gate =
-        PluginGate::new(unaccepted, lock_file(common, &user_dirs), &record, common)?;
-    let added = plugin_gate.added_paths();
-    let plugins: Vec<PathBuf> = settings.plugins.iter().chain(&added).cloned().collect();
+    let dialog = TerminalAcceptance { common, record: &record };
+    let mut plugin_gate = PluginGate::new(unaccepted, lock_file(common, &user_dirs), &dialog)?;
     let builder = Host::builder(&common.workspace)
         .policy(policy.policy)
         .caps(settings.caps.clone())
         .mode(settings.mode)
-        .plugins(plugins.clone())
+        .plugins(settings.plugins.iter().cloned().chain(plugin_gate.added_paths()))
         .environment(common.environment.clone())
         .helper_processes(HelperProcesses::init())
         .allocation(allocation)
@@ -165,25 +159,13 @@ fn load_context_with(
         .request_settings(request_settings(&settings))
         .on_warning(warn)
         .today(|| jiff::Zoned::now().date().to_string());
-    let builder = match settings.audit.enabled {
-        true => builder.audit(AuditOptions {
-            store: user_dirs.has_home().then(|| AuditStore::new(user_dirs.audit())),
-            required: settings.audit.required,
-        }),
-        false => builder,
+    let builder = match audit::audit_options(&settings, &user_dirs) {
+        Some(options) => builder.audit(options),
+        None => builder,
     };
     let prepared = builder.prepare(&mut plugin_gate)?;
     plugin_gate.check_locked(prepared.catalog().refused_plugins())?;
-    settings.plugins = plugins;
-    Ok(AppContext {
-        sandbox: Arc::clone(prepared.sandbox()),
-        catalog: Arc::clone(prepared.catalog()),
-        commands: Arc::clone(prepared.commands()),
-        settings,
-        user_dirs,
-        prepared,
-        secrets,
-    })
+    Ok(AppContext { settings, user_dirs, prepared, secrets })
 }
 
 /// Converts the settings to those of the library.
@@ -233,6 +215,26 @@ pub(super) fn effective_mode(
 }
 
 impl AppContext {
+    /// Returns the tools by name, and the refused plugins.
+    pub(super) fn catalog(&self) -> &ToolCatalog {
+        self.prepared.catalog()
+    }
+
+    /// Returns the policy, which decides what tools may do.
+    pub(super) fn policy(&self) -> &Arc<Policy> {
+        self.prepared.policy()
+    }
+
+    /// Returns the sandbox that loads plugins.
+    pub(super) fn sandbox(&self) -> &WasmSandbox {
+        self.prepared.sandbox()
+    }
+
+    /// Returns the sandbox of commands.
+    pub(super) fn commands(&self) -> &Arc<CommandSandbox> {
+        self.prepared.commands()
+    }
+
     /// Opens the workspace for tools.
     ///
     /// # Errors
@@ -258,13 +260,14 @@ impl AppContext {
     /// Warns about refused plugins, and about tools that the user's configuration mentions but that
     /// do not exist.
     pub(super) fn warn_refused_plugins(&self) {
-        for unknown in self.catalog.unknown_tools().iter().filter(|unknown| unknown.is_from_user) {
+        for unknown in self.catalog().unknown_tools().iter().filter(|unknown| unknown.is_from_user)
+        {
             eprint_line(&cofferdam::terminal_escape::escape_line(
                 &format!("warning: {unknown}"),
                 600,
             ));
         }
-        for refused in self.catalog.refused_plugins() {
+        for refused in self.catalog().refused_plugins() {
             eprint_line(&cofferdam::terminal_escape::escape_line(
                 &format!("warning: cannot use plugin {}: {}", refused.origin, refused.reason),
                 600,

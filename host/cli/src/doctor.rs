@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use super::args::CommonArgs;
 use super::context::{self, AppContext, model_settings};
 use super::error::CommandResult;
 use super::policy_checks::open_model;
@@ -18,7 +18,7 @@ use cofferdam::sandbox::{
 use cofferdam::terminal_escape;
 
 pub(super) fn run(common: &CommonArgs) -> CommandResult {
-    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = common.common_flags();
     let context = context::load_context_for_inspection(common, flags, InstanceAllocation::Pooled)?;
     print_section("Enforcement");
     print_fact(
@@ -27,24 +27,24 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     );
     print_fact("limits", &describe_limits(&context));
     print_fact("instance memory", WasmSandbox::describe_pool());
-    print_commands(&context.commands);
+    print_commands(context.commands());
     print_section("Modes");
     print_modes(&context);
     print_section("Tools");
     print_fact(
         "available",
         &context
-            .catalog
+            .catalog()
             .tools()
             .iter()
             .map(|tool| tool.declaration.name.as_str())
             .collect::<Vec<_>>()
             .join(", "),
     );
-    for unknown in context.catalog.unknown_tools() {
+    for unknown in context.catalog().unknown_tools() {
         print_fact("warning", &unknown.to_string());
     }
-    for refused in context.catalog.refused_plugins() {
+    for refused in context.catalog().refused_plugins() {
         print_fact(refused.status_label(), &format!("{}: {}", refused.origin, refused.reason));
     }
     print_section("Model");
@@ -68,13 +68,12 @@ fn print_modes(context: &AppContext) {
     for mode in ApprovalMode::ALL {
         let in_force = if context.settings.mode == mode { " (current)" } else { "" };
         let forbidden = context
-            .catalog
             .policy()
             .mode_denied_by(mode)
             .map_or(String::new(), |place| format!(" (not allowed by {place})"));
         print_fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.describe()));
     }
-    let reach = context.commands.describe_access();
+    let reach = context.commands().describe_access();
     print_fact("", &format!("reading is allowed in every mode; allowed commands run {reach}"));
 }
 
@@ -125,13 +124,11 @@ fn print_commands(commands: &CommandSandbox) {
 
 /// Describes the default limits of calls. `tools show` has the limits of each tool.
 fn describe_limits(context: &AppContext) -> String {
-    let caps = context
-        .catalog
-        .policy()
-        .effective_caps(ToolId::new("*", ""), &context.settings.caps.defaults);
+    let caps =
+        context.policy().effective_caps(ToolId::new("*", ""), &context.settings.caps.defaults);
     let format_cap = |cap: CapName| format!("{cap} {}", caps.value(cap));
     let special: Vec<&str> = context
-        .catalog
+        .catalog()
         .tools()
         .iter()
         .filter(|tool| tool.caps != caps)
@@ -166,7 +163,7 @@ fn print_model(context: &AppContext) -> Result<(), super::error::CliError> {
             if let Some(remark) = &choice.notice {
                 print_fact("reason", remark);
             }
-            match open_model(context.catalog.policy(), &choice.spec, &model_settings) {
+            match open_model(context.policy(), &choice.spec, &model_settings) {
                 Ok(model) => {
                     print_fact("context window", &format!("{} tokens", model.info().context_window))
                 }

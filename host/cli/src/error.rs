@@ -7,11 +7,11 @@ use super::print::eprint_line;
 use cofferdam::HostError;
 use cofferdam::audit::AuditError;
 use cofferdam::config::{
-    ConfigError, HomeDirectoryError, LockFileError, PolicyFileError, PolicyTrustError,
-    SettingsError, UserDirectoryError,
+    ConfigError, HomeDirectoryError, PolicyFileError, PolicyTrustError, SettingsError,
+    UserDirectoryError,
 };
 use cofferdam::model::{ModelChoiceError, RecordError};
-use cofferdam::plugins::{PluginStoreError, SourceError};
+use cofferdam::plugins::{LockFileError, PluginStoreError, SourceError, UnacceptedPluginError};
 use cofferdam::sandbox::{CacheError, HistoryError, SandboxError, WorkspaceError};
 use cofferdam::session::SessionError;
 
@@ -87,6 +87,7 @@ from! {
     PolicyFileError => configuration,
     PolicyTrustError => configuration,
     LockFileError => configuration,
+    UnacceptedPluginError => configuration,
     HomeDirectoryError => configuration,
     UserDirectoryError => configuration,
     CacheError => configuration,

@@ -22,7 +22,7 @@ mod interrupt;
 mod lock;
 mod pages;
 mod plugin;
-mod plugin_gate;
+mod plugin_dialog;
 mod policy;
 mod policy_checks;
 mod print;

@@ -5,29 +5,30 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::args::{CommonArgs, LockArgs, ModelArgs, ToolCallArgs};
+use super::args::{CommonArgs, LockArgs};
 use super::error::{CliError, CommandResult};
-use super::plugin_gate::{acceptance_text, describe_status};
+use super::plugin_dialog::acceptance_text;
 use super::print::{eprint_line, print_line};
 use super::{audit, confirm, context, exit};
 use cofferdam::config::HomeDirectoryError;
+use cofferdam::plugins::{AcceptanceStatus, PluginAcceptance, PluginCandidate};
 use cofferdam::sandbox::{InstanceAllocation, LoadedPlugin};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, AuthorityChange, PluginProvenance};
+use cofferdam::tools::PluginProvenance;
 
 pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let context = context::load_context_for_inspection(
         common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+        common.common_flags(),
         InstanceAllocation::OnDemand,
     )?;
     if !context.user_dirs.has_home() && common.config.is_none() {
         return Err(HomeDirectoryError.into());
     }
-    let file = context::lock_file(common, &context.user_dirs);
-    let mut lock = file.read()?;
+    let lock_file = context::lock_file(common, &context.user_dirs);
+    let mut acceptance = PluginAcceptance::read(lock_file)?;
     let mut plugins: Vec<(&Path, &Arc<LoadedPlugin>)> = Vec::new();
-    for tool in context.catalog.tools() {
+    for tool in context.catalog().tools() {
         if let PluginProvenance::File(path) = &tool.origin
             && !plugins.iter().any(|(known, _)| known == path)
         {
@@ -35,66 +36,50 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
         }
     }
     let mut all_accepted = true;
-    for refused in context.catalog.refused_plugins() {
+    for refused in context.catalog().refused_plugins() {
         all_accepted = false;
         print_line(&terminal_escape::escape_line(
             &format!("{}: {}: {}", refused.origin, refused.status_label(), refused.reason),
             600,
         ));
     }
-    let mut accepted = Vec::new();
+    let mut any_new = false;
     for (path, plugin) in &plugins {
-        let status = lock.status(path, plugin);
-        let is_accepted = status == AcceptanceStatus::Accepted
-            || (!args.check && confirm_acceptance(&lock, path, plugin, &status, args.yes)?);
+        let candidate = acceptance.compare(path, plugin);
+        let was_accepted = candidate.status == AcceptanceStatus::Accepted;
+        let is_accepted =
+            was_accepted || (!args.check && confirm_acceptance(&candidate, args.yes)?);
         all_accepted &= is_accepted;
-        let is_new = is_accepted && status != AcceptanceStatus::Accepted;
+        let is_new = is_accepted && !was_accepted;
         if is_new {
-            let (name, new_permissions) =
-                (path.display().to_string(), lock.new_permissions(path, plugin));
-            let change = AuthorityChange::PluginAccepted {
-                path: &name,
-                digest: plugin.digest(),
-                new_permissions: &new_permissions,
-            };
-            audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
-            lock.accept_plugin(path, plugin);
-            accepted.push((*path, *plugin));
+            acceptance.accept(&candidate, |change| {
+                audit::record_change(&context.settings, &context.user_dirs, common, change)
+            })?;
+            any_new = true;
         }
-        let state = if is_new { "accepted now".to_owned() } else { describe_status(&status) };
+        let state = if is_new { "accepted now".to_owned() } else { candidate.status.describe() };
         print_line(&terminal_escape::escape_line(&format!("{}: {state}", path.display()), 2000));
     }
-    let is_stuck = !context.catalog.refused_plugins().is_empty() && !args.check;
+    let is_stuck = !context.catalog().refused_plugins().is_empty() && !args.check;
     if is_stuck {
         eprint_line(
             "hint: a plugin that is broken or denied by the policy cannot be accepted, even with \
                 `--yes`; repair it, or remove it from the configuration",
         );
     }
-    let is_unchanged = args.check || is_stuck && accepted.is_empty();
+    let is_unchanged = args.check || is_stuck && !any_new;
     if !is_unchanged {
-        // Updates the file instead of replacing it, since a dialog of another process may have
-        // accepted plugins meanwhile.
-        file.update(|lock| {
-            accepted.iter().for_each(|(path, plugin)| lock.accept_plugin(path, plugin))
-        })?;
+        acceptance.write()?;
         eprint_line(&terminal_escape::escape_line(
-            &format!("Wrote {}", file.path().display()),
+            &format!("Wrote {}", acceptance.lock_file().path().display()),
             600,
         ));
     }
     Ok(if all_accepted { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
 }
 
-fn confirm_acceptance(
-    lock: &AcceptedPlugins,
-    path: &Path,
-    plugin: &LoadedPlugin,
-    status: &AcceptanceStatus,
-    yes: bool,
-) -> Result<bool, CliError> {
-    let text =
-        acceptance_text(path, plugin, status, lock.similarity_notice(path, plugin).as_deref());
+fn confirm_acceptance(candidate: &PluginCandidate<'_>, yes: bool) -> Result<bool, CliError> {
+    let text = acceptance_text(candidate);
     if yes {
         eprint_line(&text);
         return Ok(true);

@@ -44,7 +44,7 @@ pub(super) fn check_model(
 /// If the policy denies what the command line requests.
 pub(super) fn apply_session_policy(
     policy: &Policy,
-    choice: &SessionChoice,
+    choice: SessionChoice,
 ) -> Result<SessionChoice, CliError> {
     match (policy.session_denied_by(), policy.session_required_by()) {
         (Some(forbidden), Some(required)) => Err(CliError::configuration(format!(
@@ -55,13 +55,13 @@ pub(super) fn apply_session_policy(
         (Some(place), None) if choice.newest || choice.resume.is_some() => {
             Err(sessions_denied_error(place, "a session cannot be resumed"))
         }
-        (Some(_), None) => Ok(SessionChoice { no_session: true, ..choice.clone() }),
+        (Some(_), None) => Ok(SessionChoice { no_session: true, ..choice }),
         (None, Some(place)) if choice.no_session => Err(CliError::configuration(format!(
             "{place}: `--no-session` is not allowed: the policy requires that every request is \
                 recorded in a session\n\
              hint: leave out `--no-session`, or ask the author of the policy"
         ))),
-        (None, Some(_) | None) => Ok(choice.clone()),
+        (None, Some(_) | None) => Ok(choice),
     }
 }
 

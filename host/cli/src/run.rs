@@ -44,9 +44,9 @@ fn start_request(common: &CommonArgs, args: RunArgs) -> CommandResult {
     let context = context::load_context(common, flags, InstanceAllocation::Pooled)?;
     context.check_named_plugins()?;
     context.warn_refused_plugins();
-    let choice = policy_checks::apply_session_policy(context.catalog.policy(), &args.session)?;
+    let choice = policy_checks::apply_session_policy(context.policy(), args.session)?;
     if args.record.is_some() {
-        policy_checks::check_sessions_allowed(context.catalog.policy(), "--record is not allowed")?;
+        policy_checks::check_sessions_allowed(context.policy(), "--record is not allowed")?;
     }
     let host = context.open_host()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -90,7 +90,7 @@ pub(super) async fn run_request(
     let id = recorded.as_ref().map(|session| session.journal.id().clone());
     let renderer = Arc::new(EventRenderer::new(output, id.as_ref()));
     let notified = Arc::clone(&renderer);
-    let approver: Option<Arc<dyn Approver>> = TerminalDialog::open(&renderer, &context.commands);
+    let approver: Option<Arc<dyn Approver>> = TerminalDialog::open(&renderer, context.commands());
     let mut session = host
         .session(Arc::clone(model))
         .with_approver(approver)

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::args::{CommonArgs, ModelArgs, ToolCallArgs, TrustArgs};
+use super::args::{CommonArgs, TrustArgs};
 use super::confirm;
 use super::error::{CliError, CommandResult};
 use super::exit;
@@ -15,10 +15,7 @@ use cofferdam::terminal_escape;
 use cofferdam::tools::AuthorityChange;
 
 pub(super) fn run(common: &CommonArgs, args: &TrustArgs) -> CommandResult {
-    let (settings, user_dirs) = context::load_settings(
-        common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
-    )?;
+    let (settings, user_dirs) = context::load_settings(common, common.common_flags())?;
     let paths = PolicyPaths::for_current_user(&user_dirs, &common.workspace);
     // Changes of trust are recorded before they take effect.
     let record =

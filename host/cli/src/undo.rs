@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::args::{CommonArgs, ModelArgs, ToolCallArgs, UndoArgs};
+use super::args::{CommonArgs, UndoArgs};
 use super::error::CommandResult;
 use super::print::{eprint_line, print_line};
 use super::{audit, context};
@@ -17,10 +17,7 @@ use cofferdam::tools::AuthorityChange;
 const MAX_PATHS: usize = 5;
 
 pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
-    let (settings, user_dirs) = context::load_settings(
-        common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
-    )?;
+    let (settings, user_dirs) = context::load_settings(common, common.common_flags())?;
     let workspace = Workspace::open(&common.workspace, &common.environment)?;
     let history = UndoHistory::for_workspace(&user_dirs.undo(), &workspace);
     if args.list {

@@ -14,8 +14,8 @@
 //! - [`sandbox`]: the WebAssembly runtime for tools. Only this module uses wasmtime.
 //! - [`session`]: the journal of a session, written to disk as it grows.
 //! - [`audit`]: a log of decisions and effects that shows later changes.
-//! - [`config`]: configuration files, policy files and the lock file.
-//! - [`plugins`]: plugins from files and URLs: fetch, store, remove.
+//! - [`config`]: configuration files and policy files.
+//! - [`plugins`]: third-party plugins and their acceptance: fetch, accept, store, remove.
 //!
 //! Every module may use [`terminal_escape`] (untrusted text made safe for a terminal),
 //! [`private_dir`] and [`own_file`] (directories and files of this user alone), [`image_type`]

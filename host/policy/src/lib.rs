@@ -26,6 +26,7 @@ mod canonical;
 mod capability;
 mod caps;
 mod changes;
+mod chosen_caps;
 mod command_line;
 mod command_rules;
 mod denial;
@@ -43,6 +44,7 @@ mod programs;
 mod protected;
 mod resolved;
 pub mod terminal_escape;
+mod tier;
 mod verdict;
 
 pub use action::{Action, ActionKind};
@@ -53,6 +55,7 @@ pub use authorizer::{
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{CapName, CapOutOfRange, Caps};
 pub use changes::{ChangeKind, ChangeSet, ContentDigest, FileChange};
+pub use chosen_caps::ChosenCaps;
 pub use command_line::{CommandScope, SimpleCommand};
 pub use command_rules::{CommandLimits, CommandRules, SandboxLevel};
 pub use denial::{Denial, DenialCode};
@@ -78,4 +81,5 @@ pub use protected::{
     ProtectedPathNames, ProtectedPaths, ProtectedPatternError,
 };
 pub use resolved::{ModelEndpoint, Policy, SettingRefusal, TrustLevel};
+pub use tier::Tier;
 pub use verdict::{ReasonedVerdict, RuleReference, Verdict, VerdictReason};

@@ -4,21 +4,22 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use cofferdam::agent::events::{AgentEvent, Observer, Tier};
+use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::agent::ports::{RunOutcome, ToolRunner as _};
+use cofferdam::agent::{ParallelLimit, ReorderPolicy};
 use cofferdam::conversation::{
     CallId, ModelResponse, OpenTurn, ResponseBlock, ResultContent, ResultStatus, ToolCall,
 };
 use cofferdam::policy::{
-    ApprovalMode, CommandRules, Policy, PolicyLayer, PolicyLevel, ProtectedPaths,
+    ApprovalMode, CommandRules, Policy, PolicyLayer, PolicyLevel, ProtectedPaths, Tier,
 };
 use cofferdam::sandbox::{
     CallLimits, CommandSandbox, CompilerKind, HostCredential, InstanceAllocation, SandboxOptions,
     UndoHistory, WasmSandbox, Workspace,
 };
 use cofferdam::tools::{
-    Approver, Dispatcher, DispatcherSettings, ParallelLimit, PluginProvenance, ReorderPolicy,
-    SessionApprovals, SubAgentRunner, ToolCatalog,
+    Approver, Dispatcher, DispatcherSettings, PluginProvenance, SessionApprovals, SubAgentRunner,
+    ToolCatalog,
 };
 use cofferdam_cli::host_environment;
 use tokio_util::sync::CancellationToken;

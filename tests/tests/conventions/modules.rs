@@ -7,10 +7,10 @@ use super::sources::{SourceFile, host_sources};
 
 /// Each module of the library with the modules that it may import.
 const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
-    ("agent", &["conversation"]),
+    ("agent", &["conversation", "policy"]),
     ("audit", &["agent", "conversation", "policy", "session", "tools"]),
     ("bounded_json", &[]),
-    ("config", &["agent", "policy", "tools"]),
+    ("config", &["agent", "policy"]),
     ("conversation", &["image_type"]),
     (
         "host",
@@ -20,6 +20,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
             "config",
             "conversation",
             "model",
+            "plugins",
             "policy",
             "random",
             "sandbox",
@@ -29,10 +30,10 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ),
     ("image_type", &[]),
     ("model", &["agent", "conversation", "random"]),
-    ("plugins", &["config", "sandbox", "tools"]),
+    ("plugins", &["config", "policy", "sandbox", "tools"]),
     ("random", &[]),
     ("sandbox", &["image_type", "policy"]),
-    ("session", &["agent", "conversation", "random"]),
+    ("session", &["agent", "conversation", "policy", "random"]),
     ("tools", &["agent", "bounded_json", "conversation", "policy", "random", "sandbox"]),
 ];
 

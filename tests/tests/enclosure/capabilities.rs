@@ -1,7 +1,6 @@
 //! Imports that nobody asked for, and tools that borrow from their siblings.
 
-use cofferdam::agent::events::Tier;
-use cofferdam::policy::{Capability, FileGrant};
+use cofferdam::policy::{Capability, FileGrant, Tier};
 use cofferdam::tools::PluginProvenance;
 use cofferdam_tests::guests::{GuestTool, TestGuest, TestHost, TestHostBuilder, nested};
 

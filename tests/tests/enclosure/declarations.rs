@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use cofferdam::agent::events::Tier;
-use cofferdam::policy::Capability;
+use cofferdam::policy::{Capability, Tier};
 use cofferdam::sandbox::{
     ArtifactCache, CompilerKind, InstanceAllocation, SandboxOptions, WasmSandbox,
 };

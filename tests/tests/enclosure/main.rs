@@ -38,6 +38,8 @@ mod hidden;
 mod loading;
 mod memory;
 mod overlay;
+mod overlay_bounds;
+mod overlay_paths;
 mod plans;
 mod requests;
 mod results;

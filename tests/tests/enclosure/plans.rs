@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use cofferdam::agent::events::Tier;
 use cofferdam::agent::ports::RunOutcome;
 use cofferdam::conversation::ResultStatus;
-use cofferdam::policy::{ApprovalMode, Capability, Effect};
+use cofferdam::policy::{ApprovalMode, Capability, Effect, Tier};
 use cofferdam::tools::ApprovalAnswer;
 use cofferdam_tests::guests::{GuestTool, ScriptedApprover, TestGuest, TestHost, TestHostBuilder};
 

@@ -4,9 +4,8 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cofferdam::agent::events::Tier;
 use cofferdam::conversation::ResultStatus;
-use cofferdam::policy::{ApprovalMode, Capability, HostPattern};
+use cofferdam::policy::{ApprovalMode, Capability, HostPattern, Tier};
 use cofferdam::sandbox::HostCredential;
 use cofferdam_tests::guests::{GuestTool, TestGuest, TestHost, TestHostBuilder};
 

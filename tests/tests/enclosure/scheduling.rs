@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cofferdam::agent::events::Tier;
+use cofferdam::agent::ReorderPolicy;
 use cofferdam::agent::ports::RunOutcome;
 use cofferdam::conversation::ResultStatus;
-use cofferdam::policy::Capability;
+use cofferdam::policy::{Capability, Tier};
 use cofferdam::sandbox::{CompilerKind, InstanceAllocation, SandboxOptions, WasmSandbox};
-use cofferdam::tools::ReorderPolicy;
 use cofferdam_tests::guests::{GuestTool, TestGuest, TestHostBuilder, TurnReport};
 
 use crate::{ALLOCATIONS, assert_contains};

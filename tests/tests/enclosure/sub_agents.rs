@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cofferdam::agent::RequestOutcome;
-use cofferdam::agent::events::Tier;
 use cofferdam::agent::ports::RunOutcome;
 use cofferdam::conversation::ResultStatus;
-use cofferdam::policy::Capability;
+use cofferdam::policy::{Capability, Tier};
 use cofferdam::tools::SubAgentRunner;
 use cofferdam_tests::guests::{GuestTool, ScriptedDelegate, TestGuest, TestHost, TestHostBuilder};
 

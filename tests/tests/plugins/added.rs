@@ -1,4 +1,4 @@
-//! Plugins that are added by name: seen, agreed to, kept, pinned, updated and taken away.
+//! Plugins that are added by name: seen, agreed to, kept and pinned.
 
 use std::fs;
 use std::path::PathBuf;
@@ -6,37 +6,36 @@ use std::path::PathBuf;
 use cofferdam::policy::Capability;
 use cofferdam::sandbox::ComponentDigest;
 use cofferdam_tests::guests::{GuestTool, TestGuest};
-use cofferdam_tests::program::{ProgramOutput, TestHome, wait_until};
+use cofferdam_tests::program::{ProgramOutput, TestHome};
 use cofferdam_tests::terminal::TestTerminal;
 use serde_json::{Value, json};
 
-use super::file_server::FileServer;
 use super::new_home;
 
 /// A component with a tool that answers with its argument `text`.
-fn echo_plugin(tool: &GuestTool) -> Vec<u8> {
+pub(crate) fn echo_plugin(tool: &GuestTool) -> Vec<u8> {
     TestGuest::from_file("good").with_tools([tool.clone()]).component()
 }
 
-fn reading_tool() -> GuestTool {
+pub(crate) fn reading_tool() -> GuestTool {
     GuestTool::new("echo").with_requested(&[Capability::ReadFiles])
 }
 
-fn command_tool() -> GuestTool {
+pub(crate) fn command_tool() -> GuestTool {
     GuestTool::new("echo").with_requested(&[Capability::ReadFiles, Capability::RunCommands])
 }
 
-fn write_component(home: &TestHome, name: &str, component: &[u8]) -> String {
+pub(crate) fn write_component(home: &TestHome, name: &str, component: &[u8]) -> String {
     home.write_file(name, component);
     home.path().join(name).display().to_string()
 }
 
 /// What runs when a model calls the tool, with nobody to ask about plugins.
-fn call_tool(home: &TestHome) -> ProgramOutput {
+pub(crate) fn call_tool(home: &TestHome) -> ProgramOutput {
     home.run(&["tools", "call", "echo", r#"{"text":"let in"}"#, "--locked", "--mode", "auto"])
 }
 
-fn list_plugins(home: &TestHome) -> Vec<Value> {
+pub(crate) fn list_plugins(home: &TestHome) -> Vec<Value> {
     let ran = home.run(&["plugin", "list", "--json"]);
     let value: Value =
         serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
@@ -44,7 +43,7 @@ fn list_plugins(home: &TestHome) -> Vec<Value> {
 }
 
 /// The names of the files in the folder of added plugins.
-fn stored_files(home: &TestHome) -> Vec<String> {
+pub(crate) fn stored_files(home: &TestHome) -> Vec<String> {
     let folder = home.path().join("config/cofferdam/plugins");
     let mut names: Vec<String> = fs::read_dir(folder)
         .into_iter()
@@ -56,11 +55,11 @@ fn stored_files(home: &TestHome) -> Vec<String> {
     names
 }
 
-fn stored_name(name: &str, component: &[u8]) -> String {
+pub(crate) fn stored_name(name: &str, component: &[u8]) -> String {
     format!("{name}-{}.wasm", ComponentDigest::compute(component).short())
 }
 
-fn read_lock_file(home: &TestHome) -> String {
+pub(crate) fn read_lock_file(home: &TestHome) -> String {
     fs::read_to_string(home.path().join("config/cofferdam/cofferdam.lock")).unwrap_or_default()
 }
 
@@ -224,153 +223,6 @@ fn what_is_no_plugin_is_not_added() {
 }
 
 #[test]
-fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
-    let home = new_home();
-    let path = write_component(&home, "echo.wasm", &echo_plugin(&reading_tool()));
-    assert_eq!(home.run(&["plugin", "add", &path, "--yes"]).exit_code, 0);
-    let ran = home.run(&["plugin", "update"]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("echo: up to date"), "{ran:?}");
-
-    // Less is taken at the command's word.
-    let less = echo_plugin(
-        &GuestTool::new("echo")
-            .with_schema(r#"{"type":"object","properties":{"text":{"type":"string"},"b":{}}}"#),
-    );
-    write_component(&home, "echo.wasm", &less);
-    let ran = home.run(&["plugin", "update", "echo"]);
-    assert!(ran.exit_code == 0 && ran.stdout.contains("echo: updated to sha256:"), "{ran:?}");
-    for part in [
-        "echo no longer requests permission to read files of the workspace",
-        "echo has a different input schema",
-        "it requests no new permissions",
-    ] {
-        assert!(ran.stderr.contains(part), "{part}: {ran:?}");
-    }
-    assert_eq!(
-        (stored_files(&home), call_tool(&home).exit_code),
-        (vec![stored_name("echo", &less)], 0)
-    );
-
-    // More is not, unless somebody says so.
-    let more = echo_plugin(&command_tool());
-    write_component(&home, "echo.wasm", &more);
-    let before = read_lock_file(&home);
-    let ran = home.run(&["plugin", "update"]);
-    assert!(
-        ran.exit_code == 1
-            && ran.stderr.contains(
-                "  + echo now requests permission to run \
-            commands"
-            ),
-        "{ran:?}"
-    );
-    assert!(
-        ran.stderr.contains("there is no terminal to ask in, so the current version was kept"),
-        "{ran:?}"
-    );
-    assert_eq!(
-        (read_lock_file(&home), stored_files(&home)),
-        (before, vec![stored_name("echo", &less)])
-    );
-    for (answer, code, file) in [("\n", 1, &less), ("y\n", 0, &more)] {
-        let mut terminal = TestTerminal::start(&home.command(&["plugin", "update", "echo"]), None);
-        terminal.wait_for_output("+ echo now requests permission to run commands");
-        terminal.wait_for_output("[y/N]");
-        terminal.type_keys(answer);
-        assert_eq!(
-            (terminal.wait_for_exit(), stored_files(&home)),
-            (code, vec![stored_name("echo", file)]),
-            "{}",
-            terminal.raw_output()
-        );
-    }
-    assert_eq!(call_tool(&home).exit_code, 0);
-
-    // One that cannot be had does not keep the others back.
-    let other = write_component(&home, "other.wasm", &echo_plugin(&GuestTool::new("other")));
-    assert_eq!(home.run(&["plugin", "add", &other, "--yes"]).exit_code, 0);
-    fs::remove_file(&path).expect("it is there");
-    let ran = home.run(&["plugin", "update"]);
-    assert!(
-        ran.exit_code == 1
-            && ran.stderr.contains("echo: ")
-            && ran.stdout.contains("other: up to date"),
-        "{ran:?}"
-    );
-}
-
-#[test]
-fn what_is_removed_is_named_and_gone() {
-    let home = new_home();
-    let path = write_component(&home, "echo.wasm", &echo_plugin(&reading_tool()));
-    assert_eq!(home.run(&["plugin", "add", &path, "--yes"]).exit_code, 0);
-    let ran = home.run(&["plugin", "remove", "nothing"]);
-    assert!(
-        ran.exit_code == 1
-            && ran.stderr.contains("no added plugin is named nothing; added plugins: echo"),
-        "{ran:?}"
-    );
-    let ran = home.run(&["plugin", "remove", "echo"]);
-    let expected = format!(
-        "{}, from {path}",
-        home.path()
-            .join("config/cofferdam/plugins")
-            .join(stored_name("echo", &echo_plugin(&reading_tool())))
-            .display()
-    );
-    assert!(ran.exit_code == 0 && ran.stdout.contains(&expected), "{ran:?}");
-    assert!(
-        stored_files(&home).is_empty() && !read_lock_file(&home).contains("echo"),
-        "{}",
-        read_lock_file(&home)
-    );
-    let ran = call_tool(&home);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("unknown tool"), "{ran:?}");
-    let ran = home.run(&["plugin", "remove", "echo"]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("no plugins were added"), "{ran:?}");
-}
-
-#[test]
-fn a_kept_file_that_is_not_what_was_accepted_does_not_run_until_it_is_again() {
-    let home = new_home();
-    let path = write_component(&home, "echo.wasm", &echo_plugin(&reading_tool()));
-    assert_eq!(home.run(&["plugin", "add", &path, "--yes"]).exit_code, 0);
-    let inside =
-        format!("config/cofferdam/plugins/{}", stored_name("echo", &echo_plugin(&reading_tool())));
-    let spoil: [(&str, &dyn Fn(), &str, &str); 2] = [
-        (
-            "changed",
-            &|| home.write_file(&inside, echo_plugin(&command_tool())),
-            "changed",
-            "it changed since you accepted it: echo now requests permission to run commands",
-        ),
-        (
-            "missing",
-            &|| fs::remove_file(home.path().join(&inside)).expect("it is there"),
-            "refused",
-            "cannot read ",
-        ),
-    ];
-    for (what, spoil, state, reason) in spoil {
-        spoil();
-        let ran = call_tool(&home);
-        assert!(ran.exit_code == 78 && ran.stderr.contains(reason), "{what}: {ran:?}");
-        let listed = list_plugins(&home);
-        assert_eq!(listed[0]["state"], state, "{what}");
-        assert!(
-            listed[0]["reason"].as_str().is_some_and(|text| text.contains(reason)),
-            "{what}: {listed:?}"
-        );
-        let ran = home.run(&["plugin", "update", "echo"]);
-        assert!(
-            ran.exit_code == 0 && ran.stdout.contains("restored the accepted file"),
-            "{what}: {ran:?}"
-        );
-        assert_eq!(call_tool(&home).exit_code, 0, "{what}");
-    }
-}
-
-#[test]
 fn what_a_crash_has_left_is_nobodys_and_goes() {
     let home = new_home();
     let path = write_component(&home, "echo.wasm", &echo_plugin(&reading_tool()));
@@ -436,115 +288,4 @@ fn a_configuration_has_plugins_of_its_own() {
     let args = ["tools", "call", "echo", r#"{"text":"let in"}"#, "--locked"];
     assert_eq!(home.run(&args).exit_code, 1);
     assert_eq!(home.run(&[&args[..], &["--config", config]].concat()).exit_code, 0);
-}
-
-#[test]
-fn a_plugin_comes_from_a_server_and_again_from_there() {
-    let (home, site) = (new_home(), FileServer::start());
-    let (first, second) =
-        (echo_plugin(&reading_tool()), echo_plugin(&reading_tool().with_description("Better.")));
-    site.serve_file("/v/echo.wasm?x=1", &first);
-    site.serve_response(
-        "/latest",
-        "HTTP/1.1 302 Found\r\nlocation: /v/echo.wasm?x=1\r\ncontent-length: 0\r\nconnection: \
-            close\r\n\r\n",
-        false,
-    );
-    let (url, other) =
-        (site.url("/latest"), format!("sha256:{}", ComponentDigest::compute(&second)));
-    let ran = home.run(&["plugin", "add", &url, "--name", "echo", "--yes", "--digest", &other]);
-    assert!(
-        ran.exit_code == 1
-            && ran.stderr.contains("does not match `--digest`")
-            && ran.stderr.contains(&other),
-        "{ran:?}"
-    );
-    assert!(stored_files(&home).is_empty());
-    let digest = format!("sha256:{}", ComponentDigest::compute(&first));
-    let ran = home.run(&["plugin", "add", &url, "--name", "echo", "--yes", "--digest", &digest]);
-    assert_eq!(ran.exit_code, 0, "{ran:?}");
-    assert_eq!(
-        (list_plugins(&home)[0]["source"].as_str(), call_tool(&home).exit_code),
-        (Some(url.as_str()), 0)
-    );
-    site.serve_file("/v/echo.wasm?x=1", &second);
-    let ran = home.run(&["plugin", "update"]);
-    assert!(ran.exit_code == 0 && ran.stderr.contains("it requests no new permissions"), "{ran:?}");
-    assert_eq!(
-        (stored_files(&home), call_tool(&home).exit_code),
-        (vec![stored_name("echo", &second)], 0)
-    );
-}
-
-#[test]
-fn a_server_that_does_not_deliver_changes_nothing() {
-    let (home, site) = (new_home(), FileServer::start());
-    site.serve_file("/echo.wasm", &echo_plugin(&reading_tool()));
-    assert_eq!(home.run(&["plugin", "add", &site.url("/echo.wasm"), "--yes"]).exit_code, 0);
-    let before = (read_lock_file(&home), stored_files(&home));
-    let head = |length: usize| format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\nsome");
-    let away = |to: &str| {
-        format!(
-            "HTTP/1.1 302 Found\r\nlocation: {to}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-        )
-    };
-    let endless =
-        [b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec(), endless_chunks(65)]
-            .concat();
-    let table: [(&str, Vec<u8>, &str); 8] = [
-        (
-            "an error",
-            b"HTTP/1.1 500 No\r\ncontent-length: 4\r\nconnection: close\r\n\r\noops".to_vec(),
-            "the server responded with 500",
-        ),
-        ("half of it", head(1000).into(), "cannot fetch it: "),
-        ("too much, as it says", head(1 << 30).into(), "it is larger than 64 MiB"),
-        ("too much", endless, "it is larger than 64 MiB"),
-        (
-            "elsewhere, for anyone to read",
-            away("http://example.org/echo.wasm").into(),
-            "it is not https",
-        ),
-        ("a file", away("file:///etc/passwd").into(), "cannot fetch it: "),
-        ("in a circle", away("/echo.wasm").into(), "more than 5 times"),
-        (
-            "something else",
-            b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\nwasm".to_vec(),
-            "it is not WebAssembly (it begins with `wasm`)",
-        ),
-    ];
-    for (what, answer, problem) in table {
-        site.serve_response("/echo.wasm", answer, false);
-        let ran = home.run(&["plugin", "update", "--yes"]);
-        assert!(ran.exit_code == 1 && ran.stderr.contains(problem), "{what}: {ran:?}");
-        assert_eq!((read_lock_file(&home), stored_files(&home)), before, "{what}");
-    }
-    assert_eq!(call_tool(&home).exit_code, 0);
-}
-
-/// So many MiB, a chunk each, and no end.
-fn endless_chunks(count: usize) -> Vec<u8> {
-    let chunk = [b"100000\r\n".to_vec(), vec![b'x'; 1 << 20], b"\r\n".to_vec()].concat();
-    chunk.repeat(count)
-}
-
-#[test]
-fn a_stop_in_the_middle_leaves_the_old_one() {
-    let (home, site) = (new_home(), FileServer::start());
-    site.serve_file("/echo.wasm", &echo_plugin(&reading_tool()));
-    assert_eq!(home.run(&["plugin", "add", &site.url("/echo.wasm"), "--yes"]).exit_code, 0);
-    let before = (read_lock_file(&home), stored_files(&home));
-    site.serve_response("/echo.wasm", "HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nsome", true);
-    for kill in [false, true] {
-        let asked = site.request_count("/echo.wasm");
-        let running = home.start(home.command(&["plugin", "update"]));
-        wait_until("the server was asked", || site.request_count("/echo.wasm") > asked);
-        if !kill {
-            running.interrupt();
-        }
-        // One that is dropped is killed.
-        drop(running);
-        assert_eq!((read_lock_file(&home), stored_files(&home)), before);
-        assert_eq!(call_tool(&home).exit_code, 0);
-    }
 }

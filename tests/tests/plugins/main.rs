@@ -4,8 +4,10 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod added;
+mod downloaded;
 mod file_server;
 mod released_contracts;
+mod updated;
 
 use std::path::Path;
 

@@ -29,6 +29,7 @@ mod plan_mode;
 mod plugin_acceptance;
 mod policy;
 mod policy_advice;
+mod policy_explain;
 mod random_transcripts;
 mod recording;
 mod repetition;

@@ -5,15 +5,17 @@ use std::time::Instant;
 
 use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::agent::ports::LanguageModel as _;
-use cofferdam::agent::{Agent, InterventionSettings, RequestId, RequestOutcome, TurnLimit};
+use cofferdam::agent::{
+    Agent, InterventionSettings, ParallelLimit, ReorderPolicy, RequestId, RequestOutcome, TurnLimit,
+};
 use cofferdam::conversation::Transcript;
 use cofferdam::model::ReplayModel;
 use cofferdam::policy::ApprovalMode;
 use cofferdam::sandbox::{CallLimits, InstanceAllocation, Workspace};
 use cofferdam::session::{SessionRecorder, SessionStore};
 use cofferdam::tools::{
-    Dispatcher, DispatcherSettings, ParallelLimit, PluginProvenance, ReorderPolicy,
-    SessionApprovals, ToolCatalog, builtin_components,
+    Dispatcher, DispatcherSettings, PluginProvenance, SessionApprovals, ToolCatalog,
+    builtin_components,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;

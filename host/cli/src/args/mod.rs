@@ -201,6 +201,12 @@ pub(super) struct CommonArgs {
 }
 
 impl CommonArgs {
+    /// Collects the options that override the configuration, for a command with neither the options
+    /// of the model nor those of tool calls.
+    pub(super) fn common_flags(&self) -> SettingsFlags {
+        self.flags(ModelArgs::default(), ToolCallArgs::default(), None)
+    }
+
     /// Collects the command-line options that override the configuration.
     pub(super) fn flags(
         &self,

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueEnum};
 
+use cofferdam::agent::ParallelLimit;
 use cofferdam::agent::TurnLimit;
 use cofferdam::config::RequestTimeout;
 use cofferdam::policy::ApprovalMode;
-use cofferdam::tools::ParallelLimit;
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunArgs {

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::args::CommonArgs;
-use super::context::model_settings;
+use super::context::{self, model_settings};
 use super::error::{CliError, CommandResult};
 use super::exit;
 use super::print::eprint_line;
@@ -19,10 +19,10 @@ use super::user_dirs;
 pub(super) use args::AuditArgs;
 use args::AuditCommand;
 use cofferdam::audit::{
-    AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, NotifyUser, Principal,
-    inspect_logs,
+    AuditInspection, AuditRunStart, AuditStore, InspectedLog, Principal, inspect_logs,
 };
-use cofferdam::config::{HomeDirectoryError, RunSettings, UserDirectories};
+use cofferdam::config::{RunSettings, UserDirectories};
+use cofferdam::host::{AuditOptions, NoticeHandler};
 use cofferdam::session::RedactSecrets;
 use cofferdam::terminal_escape;
 use cofferdam::tools::{AuditSink as _, AuthorityChange};
@@ -78,17 +78,12 @@ pub(super) fn record_change(
     common: &CommonArgs,
     change: &AuthorityChange<'_>,
 ) -> Result<(), CliError> {
-    let (redact, notify) = (
-        key_redactor(settings),
-        Box::new(|text: &str| eprint_line(&terminal_escape::escape_line(text, 600))),
-    );
-    match open_log(settings, user_dirs, &run_start_without_tools(settings, common), redact, notify)?
-    {
+    let Some(options) = audit_options(settings, user_dirs) else { return Ok(()) };
+    let notify: NoticeHandler = Arc::new(context::warn);
+    let start = run_start_without_tools(settings, common);
+    match options.begin(&start, key_redactor(settings), &notify)? {
         Some(audit) => audit.record_change(change).map_err(|error| {
-            CliError::new(format!(
-                "cannot record the change in the audit log: \
-                {error}"
-            ))
+            CliError::new(format!("cannot record the change in the audit log: {error}"))
         }),
         None => Ok(()),
     }
@@ -119,35 +114,16 @@ fn key_redactor(settings: &RunSettings) -> RedactSecrets {
     })
 }
 
-fn open_log(
+/// Returns the audit log of the settings; `None` if it is disabled.
+pub(super) fn audit_options(
     settings: &RunSettings,
     user_dirs: &UserDirectories,
-    begin: &AuditRunStart<'_>,
-    redact: RedactSecrets,
-    notify: NotifyUser,
-) -> Result<Option<Arc<AuditWriter>>, CliError> {
-    if !settings.audit.enabled {
-        return Ok(None);
-    }
-    // Without a home directory the log would be in a temporary place and vanish with the run.
-    let started = match user_dirs.has_home() {
-        true => AuditWriter::begin(&AuditStore::new(user_dirs.audit()), begin, redact, notify)
-            .map_err(|error| error.to_string()),
-        false => Err(HomeDirectoryError.to_string()),
-    };
-    match started {
-        Ok(audit) => Ok(Some(Arc::new(audit))),
-        Err(error) if settings.audit.required => Err(CliError::new(format!(
-            "{error}\nNothing runs without an audit record, because `audit.required` is on."
-        ))),
-        Err(error) => {
-            eprint_line(&terminal_escape::escape_line(
-                &format!("warning: this run has no audit log: {error}"),
-                600,
-            ));
-            Ok(None)
-        }
-    }
+) -> Option<AuditOptions> {
+    settings.audit.enabled.then(|| AuditOptions {
+        // Without a home directory the log would be in a temporary place and vanish with the run.
+        store: user_dirs.has_home().then(|| AuditStore::new(user_dirs.audit())),
+        required: settings.audit.required,
+    })
 }
 
 /// Describes each error of a log; empty if the log is intact.

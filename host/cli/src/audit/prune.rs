@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::args::AuditPruneArgs;
 use super::{key_redactor, run_start_without_tools};
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::{CliError, CommandResult};
 use crate::print::{eprint_line, print_line};
@@ -16,10 +16,7 @@ use cofferdam::terminal_escape;
 
 pub(super) fn run(common: &CommonArgs, store: &AuditStore, args: &AuditPruneArgs) -> CommandResult {
     let before = cutoff_time(args)?;
-    let (settings, _) = context::load_settings(
-        common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
-    )?;
+    let (settings, _) = context::load_settings(common, common.common_flags())?;
     let notify = Box::new(|text: &str| eprint_line(&terminal_escape::escape_line(text, 600)));
     // Even if the configuration disables the audit log: logs are only removed if a record says so.
     let audit = AuditWriter::begin(

@@ -38,7 +38,7 @@ impl ChatSession<'_> {
             SlashCommand::Mode(mode) => self.set_or_show_mode(mode),
             SlashCommand::Model(None) => Ok(self.describe_model()),
             SlashCommand::Model(Some(spec)) => self.choose_model(&spec),
-            SlashCommand::Tools => Ok(tools::list::format_table(&self.context.catalog)),
+            SlashCommand::Tools => Ok(tools::list::format_table(self.context.catalog())),
             SlashCommand::Context => Ok(self.describe_context()),
             SlashCommand::Cost => Ok(self.describe_cost()),
             SlashCommand::Compact => return self.compact(keyboard, input),
@@ -57,7 +57,7 @@ impl ChatSession<'_> {
 
     fn set_or_show_mode(&self, mode: Option<ApprovalMode>) -> CommandReply {
         if let Some(mode) = mode {
-            if let Some(place) = self.context.catalog.policy().mode_denied_by(mode) {
+            if let Some(place) = self.context.policy().mode_denied_by(mode) {
                 return Err(CliError::new(format!(
                     "{place}: mode `{mode}` is not allowed by this policy"
                 )));
@@ -67,7 +67,7 @@ impl ChatSession<'_> {
         let mode = self.session.approvals().mode();
         let commands = match mode {
             ApprovalMode::Auto => {
-                format!("; commands run {}", self.context.commands.describe_access())
+                format!("; commands run {}", self.context.commands().describe_access())
             }
             ApprovalMode::Ask | ApprovalMode::Plan | ApprovalMode::AutoEdit => String::new(),
         };
@@ -101,7 +101,7 @@ impl ChatSession<'_> {
             )));
         }
         let _entered = self.runtime.enter();
-        let model = open_model(self.context.catalog.policy(), &spec, &settings)?;
+        let model = open_model(self.context.policy(), &spec, &settings)?;
         self.session.set_model(model.into());
         self.meter.borrow_mut().reset_scale();
         Ok(format!("model: {}", self.describe_model()))
@@ -176,10 +176,7 @@ impl ChatSession<'_> {
     /// Writes the conversation to a new JSON file. Known keys are redacted from an unrecorded
     /// conversation.
     fn export_transcript(&self, path: Option<PathBuf>) -> CommandReply {
-        check_sessions_allowed(
-            self.context.catalog.policy(),
-            "the conversation cannot be exported",
-        )?;
+        check_sessions_allowed(self.context.policy(), "the conversation cannot be exported")?;
         let (text, name) = match self.session.id() {
             Some(id) => {
                 let entry = SessionStore::new(self.context.user_dirs.sessions()).find(

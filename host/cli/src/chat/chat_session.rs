@@ -79,14 +79,14 @@ impl<'a> ChatSession<'a> {
         signals: &'a ProcessSignals,
         input_mode: ChatInputMode,
     ) -> Self {
-        let (asker, questions) = ChatApprover::new(&context.commands);
+        let (asker, questions) = ChatApprover::new(context.commands());
         let approver: Option<Arc<dyn Approver>> =
             input_mode.is_interactive().then(|| Arc::new(asker) as Arc<dyn Approver>);
         let exit_code = (!input_mode.is_interactive()).then_some(0);
         let mut meter = SessionCostMeter::default();
         meter.set_overhead(
             &host.system_prompt(context.settings.mode).render(),
-            context.catalog.definitions(),
+            context.catalog().definitions(),
         );
         let view = Arc::new(ChatView::new(input_mode.render_mode()));
         let notices = Arc::clone(&view);
@@ -244,7 +244,7 @@ impl<'a> ChatSession<'a> {
 
     /// Switches to the next mode that the policy allows.
     fn cycle_mode(&self) {
-        switch_to_next_mode(self.session.approvals(), self.context.catalog.policy());
+        switch_to_next_mode(self.session.approvals(), self.context.policy());
     }
 
     fn run_request(
@@ -322,7 +322,7 @@ impl<'a> ChatSession<'a> {
     ) -> (ChatWorkResult, AfterRequest) {
         let (view, model) = (Arc::clone(&self.view), Arc::clone(self.session.model()));
         let (approvals, policy) =
-            (Arc::clone(self.session.approvals()), Arc::clone(self.context.catalog.policy()));
+            (Arc::clone(self.session.approvals()), Arc::clone(self.context.policy()));
         let request = match self.session.prepare(view.as_ref()) {
             Ok(request) => request,
             Err(error) => {
@@ -335,7 +335,7 @@ impl<'a> ChatSession<'a> {
         }
         self.meter
             .borrow_mut()
-            .set_overhead(request.system_prompt(), self.context.catalog.definitions());
+            .set_overhead(request.system_prompt(), self.context.catalog().definitions());
         let (cancel, shutdown_recorder) = (CancellationToken::new(), request.shutdown_recorder());
         let (runtime, meter) = (self.runtime, &self.meter);
         let work = || {

@@ -42,7 +42,7 @@ use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 
 pub(super) use history::remove_session;
-pub(super) use prose::{fence_mark, hanging_indent};
+pub(super) use prose::{closing_fence_after, hanging_indent};
 
 use chat_session::ChatSession;
 use history::PromptHistory;
@@ -110,7 +110,7 @@ pub(super) fn run(common: &CommonArgs, args: ChatArgs) -> CommandResult {
     let context = context::load_context(common, flags, InstanceAllocation::Pooled)?;
     context.check_named_plugins()?;
     context.warn_refused_plugins();
-    let choice = policy_checks::apply_session_policy(context.catalog.policy(), &args.session)?;
+    let choice = policy_checks::apply_session_policy(context.policy(), args.session)?;
     let host = context.open_host()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let session = sessions::resume(&choice, &context, host.workspace())?;

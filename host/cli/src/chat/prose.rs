@@ -145,16 +145,7 @@ impl ProseWriter {
             self.styles.update(&self.line);
             self.wrap_from(columns, self.emitted).iter().map(|row| self.style_row(row)).collect()
         };
-        self.closing_fence = match (self.closing_fence.take(), fence_mark(&self.line)) {
-            (None, opening) => opening,
-            // A closing fence is at least as long as the opening one and has no text after it.
-            (Some(open), Some(mark))
-                if mark.starts_with(&open) && self.line.trim().len() == mark.len() =>
-            {
-                None
-            }
-            (Some(open), _) => Some(open),
-        };
+        self.closing_fence = closing_fence_after(self.closing_fence.take(), &self.line);
         self.line.clear();
         self.styles = LineStyles::default();
         self.emitted = 0;
@@ -242,7 +233,7 @@ struct ProseRow {
 }
 
 /// Returns the fence if the line opens or closes a code block.
-pub(crate) fn fence_mark(line: &str) -> Option<String> {
+fn fence_mark(line: &str) -> Option<String> {
     if line.len() > MAX_FENCE_BYTES {
         return None;
     }
@@ -252,6 +243,19 @@ pub(crate) fn fence_mark(line: &str) -> Option<String> {
     // A backtick after the fence makes it inline code.
     (length >= 3 && !(mark == '`' && text[length..].contains('`')))
         .then(|| mark.to_string().repeat(length))
+}
+
+/// Returns the fence that ends the code block after a line. `before` is that fence before the line;
+/// `None` outside a code block.
+pub(crate) fn closing_fence_after(before: Option<String>, line: &str) -> Option<String> {
+    match (before, fence_mark(line)) {
+        (None, opening) => opening,
+        // A closing fence is at least as long as the opening one and has no text after it.
+        (Some(open), Some(mark)) if mark.starts_with(&open) && line.trim().len() == mark.len() => {
+            None
+        }
+        (Some(open), _) => Some(open),
+    }
 }
 
 /// Returns the indentation of continued rows: below the text of a list item or quotation.

@@ -200,11 +200,7 @@ impl ViewState {
                 self.running.push((call.id.to_string(), lines::describe_call(call, summary)));
             }
             AgentEvent::CallProgress { call, message } => {
-                self.progress = Some(format!(
-                    "{}: {}",
-                    terminal_escape::escape_line(&call.name, 64),
-                    terminal_escape::escape_line(message, 200)
-                ));
+                self.progress = Some(lines::progress_line(&call.name, message));
             }
             AgentEvent::CallFinished {
                 call,

@@ -13,7 +13,6 @@ use crate::print::{eprint_line, print_line};
 use crate::{audit, confirm, exit};
 use cofferdam::plugins::PluginSource;
 use cofferdam::terminal_escape;
-use cofferdam::tools::AuthorityChange;
 
 pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     let source = PluginSource::parse(&args.source)?;
@@ -27,8 +26,8 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     let context = super::load_context(common)?;
     super::check_policy(&context, &source, component.digest())?;
     let from = source.to_string();
-    let plugin = super::load_bytes(&context.sandbox, &from, component)?;
-    if let Some(objection) = context.catalog.conflict(&plugin, None) {
+    let plugin = super::load_bytes(context.sandbox(), &from, component)?;
+    if let Some(objection) = context.catalog().conflict(&plugin, None) {
         return Err(CliError::new(format!("cannot add {from}: {objection}")));
     }
     let page = inspect::describe_plugin(&from, &plugin);
@@ -53,18 +52,9 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
             }
         }
     }
-    let component_path = store.component_path(name.as_str(), plugin.digest());
-    let accepted = (
-        component_path.display().to_string(),
-        store.accepted_plugins()?.new_permissions(&component_path, &plugin),
-    );
-    let change = AuthorityChange::PluginAccepted {
-        path: &accepted.0,
-        digest: plugin.digest(),
-        new_permissions: &accepted.1,
-    };
-    audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
-    let path = store.add(name.as_str(), from, &plugin)?;
+    let path = store.add(name.as_str(), from, &plugin, |change| {
+        audit::record_change(&context.settings, &context.user_dirs, common, change)
+    })?;
     print_line(&terminal_escape::escape_line(&format!("Added {name}: {}", path.display()), 1000));
     let tools: Vec<&str> =
         plugin.declaration().tools.iter().map(|tool| tool.name.as_str()).collect();

@@ -9,10 +9,9 @@ use serde_json::json;
 
 use crate::error::CommandResult;
 use crate::print::print_line;
-use cofferdam::policy::Grants;
+use cofferdam::policy::{Grants, Tier};
 use cofferdam::sandbox::{DeclaredTool, HostEnvironment, LoadedPlugin};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{compute_tier, explain};
 
 pub(super) fn run(environment: &HostEnvironment, file: &Path, as_json: bool) -> CommandResult {
     let (_, plugin) = super::load_plugin(environment, file)?;
@@ -70,7 +69,7 @@ fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
         .map(|name| json!({"interface": name, "meaning": describe_interface(name)}));
     let tools = plugin.declaration().tools.iter().map(|tool| {
         let grants = Grants::from_requested(&tool.asks);
-        let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
+        let tier = Tier::from_capabilities(&tool.asks, tool.exclusive || tool.confirm);
         json!({
             "name": tool.name,
             "title": tool.title,
@@ -78,7 +77,7 @@ fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
             "asks": tool.asks,
             "grants": grants,
             "tier": tier,
-            "reason": explain(tier, grants.has_side_effects()),
+            "reason": tier.explain(grants.has_side_effects()),
             "exclusive": tool.exclusive,
             "confirm": tool.confirm,
             "input_schema": tool.input_schema,
@@ -148,12 +147,12 @@ fn describe_tool(tool: &DeclaredTool) -> String {
         join_or_nothing(tool.asks.iter().map(ToString::to_string))
     );
     let _ = writeln!(page, "  permissions {}", join_or_nothing(grants.describe().into_iter()));
-    let tier = compute_tier(&tool.asks, tool.exclusive || tool.confirm);
+    let tier = Tier::from_capabilities(&tool.asks, tool.exclusive || tool.confirm);
     let _ = writeln!(
         page,
         "  tier        {}: {}",
         tier.name(),
-        explain(tier, grants.has_side_effects())
+        tier.explain(grants.has_side_effects())
     );
     let hints = [(tool.exclusive, "runs alone"), (tool.confirm, "needs confirmation of each call")];
     let _ = writeln!(

@@ -9,19 +9,18 @@ use serde_json::json;
 use crate::args::CommonArgs;
 use crate::context::AppContext;
 use crate::error::CommandResult;
-use crate::plugin_gate::describe_status;
 use crate::print::print_line;
-use cofferdam::plugins::PluginStore;
+use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins, PluginStore};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceStatus, AcceptedPlugins, CatalogTool, PluginProvenance};
+use cofferdam::tools::{CatalogTool, PluginProvenance};
 
 pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
     let store = super::plugin_store(common)?;
     let lock = store.accepted_plugins()?;
     let context = super::load_context(common)?;
     let listed: Vec<ListedPlugin<'_>> = context
-        .settings
-        .plugins
+        .prepared
+        .plugins()
         .iter()
         .map(|path| ListedPlugin::new(path, &context, &store, &lock))
         .collect();
@@ -68,9 +67,9 @@ impl<'a> ListedPlugin<'a> {
             PluginProvenance::BuiltIn(_) => false,
         };
         let tools: Vec<&CatalogTool> =
-            context.catalog.tools().iter().filter(|tool| is_here(&tool.origin)).collect();
+            context.catalog().tools().iter().filter(|tool| is_here(&tool.origin)).collect();
         let refused =
-            context.catalog.refused_plugins().iter().find(|refused| is_here(&refused.origin));
+            context.catalog().refused_plugins().iter().find(|refused| is_here(&refused.origin));
         let state = match (tools.first(), refused) {
             (Some(tool), _) => PluginState::Known(lock.status(path, &tool.plugin)),
             (None, Some(refused)) => PluginState::Refused(refused.reason.clone()),
@@ -99,7 +98,7 @@ impl<'a> ListedPlugin<'a> {
             PluginState::Known(AcceptanceStatus::Accepted) => None,
             PluginState::Known(
                 status @ (AcceptanceStatus::New | AcceptanceStatus::Changed { .. }),
-            ) => Some(describe_status(status)),
+            ) => Some(status.describe()),
             PluginState::Refused(reason) => Some(reason.clone()),
         }
     }

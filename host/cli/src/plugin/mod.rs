@@ -17,14 +17,13 @@ use std::sync::Arc;
 pub(super) use args::PluginArgs;
 use args::PluginCommand;
 
-use super::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use super::args::CommonArgs;
 use super::context::{self, AppContext};
 use super::error::{CliError, CommandResult};
 use super::print::eprint_line;
 use super::user_dirs;
 
 use cofferdam::HelperProcesses;
-use cofferdam::config::resolve_links;
 use cofferdam::host::{NoticeHandler, create_sandbox};
 use cofferdam::plugins::{PluginSource, PluginStore};
 use cofferdam::sandbox::{
@@ -108,11 +107,8 @@ fn check_policy(
     source: &PluginSource,
     digest: &ComponentDigest,
 ) -> Result<(), CliError> {
-    let origin = match source {
-        PluginSource::File(path) => resolve_links(path).display().to_string(),
-        PluginSource::Url(_) => source.to_string(),
-    };
-    match context.catalog.policy().plugin_refusal(digest.as_str(), &[origin]) {
+    let origins = [source.policy_origin()];
+    match context.policy().plugin_refusal(digest.as_str(), &origins) {
         Some(refusal) => Err(CliError::configuration(refusal.to_string())),
         None => Ok(()),
     }
@@ -122,7 +118,7 @@ fn check_policy(
 fn load_context(common: &CommonArgs) -> Result<AppContext, CliError> {
     context::load_context_for_inspection(
         common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
+        common.common_flags(),
         InstanceAllocation::OnDemand,
     )
 }

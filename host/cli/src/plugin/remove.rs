@@ -2,27 +2,19 @@
 
 use std::process::ExitCode;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::error::CommandResult;
 use crate::print::print_line;
 use crate::{audit, context};
 use cofferdam::terminal_escape;
-use cofferdam::tools::AuthorityChange;
 
 pub(super) fn run(common: &CommonArgs, name: &str) -> CommandResult {
     let store = super::plugin_store(common)?;
-    let path_text = store.plugin_path(&store.find(name)?).display().to_string();
-    let (settings, user_dirs) = context::load_settings(
-        common,
-        common.flags(ModelArgs::default(), ToolCallArgs::default(), None),
-    )?;
-    audit::record_change(
-        &settings,
-        &user_dirs,
-        common,
-        &AuthorityChange::PluginRemoved { name, path: &path_text },
-    )?;
-    let (added, path) = store.remove(name)?;
+    let flags = common.common_flags();
+    let (added, path) = store.remove(name, |change| {
+        let (settings, user_dirs) = context::load_settings(common, flags)?;
+        audit::record_change(&settings, &user_dirs, common, change)
+    })?;
     let name = terminal_escape::escape_line(name, 64);
     print_line(&terminal_escape::escape_line(
         &format!("Removed {name}: {}, from {}", path.display(), added.source),

@@ -9,10 +9,10 @@ use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
 use crate::print::{eprint_line, print_line};
 use crate::{audit, confirm, context::AppContext, exit};
-use cofferdam::plugins::{PluginSource, PluginStore};
+use cofferdam::plugins::{AcceptanceDiff, AddedPlugin, PluginSource, PluginStore};
 use cofferdam::sandbox::{ComponentBytes, ComponentDigest, LoadedPlugin};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{AcceptanceDiff, AddedPlugin, AuthorityChange, PluginProvenance};
+use cofferdam::tools::PluginProvenance;
 
 pub(super) fn run(common: &CommonArgs, args: &PluginUpdateArgs) -> CommandResult {
     let store = super::plugin_store(common)?;
@@ -66,9 +66,9 @@ fn update(
         return Ok("up to date".to_owned());
     }
     super::check_policy(context, &source, component.digest())?;
-    let plugin = super::load_bytes(&context.sandbox, &added.source, component)?;
+    let plugin = super::load_bytes(context.sandbox(), &added.source, component)?;
     if let Some(objection) =
-        context.catalog.conflict(&plugin, Some(&PluginProvenance::File(path.clone())))
+        context.catalog().conflict(&plugin, Some(&PluginProvenance::File(path.clone())))
     {
         return Err(CliError::new(format!(
             "cannot use {}, so the current version was kept: {objection}",
@@ -76,7 +76,7 @@ fn update(
         )));
     }
     if is_pinned {
-        store.replace(name, added, &plugin)?;
+        store.restore(name, added, &plugin)?;
         return Ok("restored the accepted file".to_owned());
     }
     let difference = lock.diff(&path, &plugin);
@@ -87,14 +87,9 @@ fn update(
         args.yes,
         &describe_update(name, &plugin, lock.accepted_digest(&path), &difference),
     )?;
-    let path_text = store.component_path(name, plugin.digest()).display().to_string();
-    let change = AuthorityChange::PluginAccepted {
-        path: &path_text,
-        digest: plugin.digest(),
-        new_permissions: &difference.new_permissions,
-    };
-    audit::record_change(&context.settings, &context.user_dirs, common, &change)?;
-    let path = store.replace(name, added, &plugin)?;
+    let path = store.replace(name, added, &plugin, |change| {
+        audit::record_change(&context.settings, &context.user_dirs, common, change)
+    })?;
     Ok(format!("updated to sha256:{}, {}", plugin.digest().short(), path.display()))
 }
 

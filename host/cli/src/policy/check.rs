@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::{CliError, CommandResult};
 use crate::print::print_line;
@@ -45,7 +45,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
         ));
         return Ok(ExitCode::SUCCESS);
     }
-    let flags = || common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = || common.common_flags();
     let (chosen, user_dirs) = context::load_chosen_settings(common, flags())?;
     let loaded =
         PolicyPaths::for_current_user(&user_dirs, &common.workspace).load(chosen.profile)?;
@@ -72,7 +72,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
     }
     for unknown in
         context::load_context_for_inspection(common, flags(), InstanceAllocation::OnDemand)?
-            .catalog
+            .catalog()
             .unknown_tools()
     {
         print_line(&terminal_escape::escape_line(&format!("warning: {unknown}"), 600));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::args::ExplainArgs;
 use super::missing_permission::{missing_capability, path_protection};
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
 use crate::print::print_line;
 use crate::{context, exit};
@@ -40,26 +40,24 @@ pub(super) const WRITE_RULES_NOTE: &str =
     "rules under [write] cover changes by tools, not files that a command writes";
 
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
-    let calls = ToolCallArgs::default();
     let parts = context::load_context_for_inspection(
         common,
-        common.flags(ModelArgs::default(), calls, None),
+        common.common_flags(),
         InstanceAllocation::OnDemand,
     )?;
     let tool = parts
-        .catalog
+        .catalog()
         .find(&args.tool)
-        .ok_or_else(|| CliError::new(parts.catalog.unknown_tool_error(&args.tool)))?;
+        .ok_or_else(|| CliError::new(parts.catalog().unknown_tool_error(&args.tool)))?;
     let root = common.workspace.canonicalize().ok();
-    let policy = parts.catalog.policy();
+    let policy = parts.policy();
     let mode = args.mode.unwrap_or(parts.settings.mode);
     let explained = ExplainContext {
         tool,
-        policy: parts.catalog.policy(),
-        protected: root.as_deref().map_or_else(
-            || parts.catalog.policy().protected_paths(),
-            |root| parts.prepared.protected_paths(root),
-        ),
+        policy,
+        protected: root
+            .as_deref()
+            .map_or_else(|| policy.protected_paths(), |root| parts.prepared.protected_paths(root)),
         // Somebody to ask: where nobody is, what is asked is denied, and that is said.
         authorizer: Authorizer::new(mode, true).with_policy(Arc::clone(policy)),
     };
@@ -67,7 +65,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
     let action_report: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
-        .map(|act| apply_sandbox(explained.explain(act), act, &parts.commands))
+        .map(|act| apply_sandbox(explained.explain(act), act, parts.commands()))
         .map(|action_report| match &mode_notice {
             Some(notice) => ExplanationReport {
                 reason: format!("{notice}{}", action_report.reason),

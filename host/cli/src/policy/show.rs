@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::process::ExitCode;
 
 use super::settings;
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::CommandResult;
 use crate::print::{print_line, print_text};
@@ -22,7 +22,7 @@ pub(super) fn run(common: &CommonArgs, lists: bool) -> CommandResult {
         print_text(profile.text());
         return Ok(ExitCode::SUCCESS);
     }
-    let flags = || common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = || common.common_flags();
     let (settings, user_dirs) = context::load_chosen_settings(common, flags())?;
     let loaded =
         PolicyPaths::for_current_user(&user_dirs, &common.workspace).load(settings.profile)?;
@@ -34,7 +34,7 @@ pub(super) fn run(common: &CommonArgs, lists: bool) -> CommandResult {
     );
     let unknown =
         context::load_context_for_inspection(common, flags(), InstanceAllocation::OnDemand)?
-            .catalog
+            .catalog()
             .unknown_tools();
     push_section(
         &mut page,

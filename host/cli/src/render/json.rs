@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 
 use super::EventRenderer;
 use crate::spending::SpentTotals;
-use cofferdam::agent::events::{AgentEvent, ContextFitting, DeniedCallSummary, Tier};
+use cofferdam::agent::events::{AgentEvent, ContextFitting, DeniedCallSummary};
 use cofferdam::agent::ports::{ModelInfo, ResponseDelta};
 use cofferdam::agent::{RequestId, RequestOutcome};
 use cofferdam::conversation::{ResultStatus, Transcript};
+use cofferdam::policy::Tier;
 use cofferdam::session::SessionId;
 
 /// A finished call, as in the report.

@@ -6,8 +6,9 @@ use console::style;
 
 use super::count_noun;
 use cofferdam::agent::RequestOutcome;
-use cofferdam::agent::events::{Tier, ToolView};
+use cofferdam::agent::events::ToolView;
 use cofferdam::conversation::{ResultStatus, ToolCall, ToolResult};
+use cofferdam::policy::Tier;
 use cofferdam::terminal_escape;
 
 /// Maximum number of lines shown of a write's result. The model sees all of it.
@@ -79,6 +80,15 @@ pub(crate) fn describe_call(call: &ToolCall, summary: &str) -> String {
         "{} {}",
         terminal_escape::escape_line(&call.name, 64),
         terminal_escape::escape_line(summary, 80)
+    )
+}
+
+/// Formats the progress of a call.
+pub(crate) fn progress_line(tool: &str, message: &str) -> String {
+    format!(
+        "{}: {}",
+        terminal_escape::escape_line(tool, 64),
+        terminal_escape::escape_line(message, 200)
     )
 }
 

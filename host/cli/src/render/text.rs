@@ -102,11 +102,7 @@ impl TextRenderer {
             }
             AgentEvent::CallProgress { call, message } => {
                 if let Some(spinner) = &self.spinner {
-                    spinner.set_message(format!(
-                        "{}: {}",
-                        terminal_escape::escape_line(&call.name, 64),
-                        terminal_escape::escape_line(message, 200)
-                    ));
+                    spinner.set_message(lines::progress_line(&call.name, message));
                 }
             }
             AgentEvent::CallFinished {

@@ -3,7 +3,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
-use crate::chat::{fence_mark, hanging_indent};
+use crate::chat::{closing_fence_after, hanging_indent};
 use cofferdam::terminal_escape;
 
 /// Wraps a streamed text.
@@ -106,15 +106,7 @@ impl WordWrap {
     }
 
     fn end_line(&mut self) {
-        self.closing_fence = match (self.closing_fence.take(), fence_mark(&self.line)) {
-            (None, opening) => opening,
-            (Some(open), Some(mark))
-                if mark.starts_with(&open) && self.line.trim().len() == mark.len() =>
-            {
-                None
-            }
-            (Some(open), _) => Some(open),
-        };
+        self.closing_fence = closing_fence_after(self.closing_fence.take(), &self.line);
         self.line.clear();
         (self.column, self.pending_blanks) = (0, 0);
     }

@@ -64,7 +64,7 @@ pub(super) fn resumed_or_new(
         None => match host.create_session() {
             Ok(session) => Ok(Some(session)),
             Err(warning) => {
-                match policy_checks::session_required_error(context.catalog.policy(), &warning) {
+                match policy_checks::session_required_error(context.policy(), &warning) {
                     Some(error) => Err(error),
                     None => {
                         context::warn(&warning);
@@ -89,12 +89,8 @@ pub(super) fn resume(
 ) -> Result<Option<OpenSession>, CliError> {
     let store = SessionStore::new(context.user_dirs.sessions());
     let root = workspace.root();
-    let may_resume = || {
-        policy_checks::check_sessions_allowed(
-            context.catalog.policy(),
-            "a session cannot be resumed",
-        )
-    };
+    let may_resume =
+        || policy_checks::check_sessions_allowed(context.policy(), "a session cannot be resumed");
     match (&choice.resume, choice.newest) {
         (Some(prefix), _) => {
             let entry = store.find(SessionScope::Project(root), prefix)?;

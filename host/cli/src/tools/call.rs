@@ -63,10 +63,10 @@ fn make(
     )?;
     context.check_named_plugins()?;
     context.warn_refused_plugins();
-    check_not_refused(common, &context.catalog, &name)?;
+    check_not_refused(common, context.catalog(), &name)?;
     let dialog = TerminalDialog::open(
         &Arc::new(EventRenderer::new(OutputFormat::Json, None)),
-        &context.commands,
+        context.commands(),
     );
     let host = context.open_host()?.with_approver(dialog);
     // The call has a thread of its own; this one drives it.

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::CommandResult;
 use crate::print::print_line;
@@ -13,13 +13,13 @@ use cofferdam::terminal_escape;
 use cofferdam::tools::{CatalogTool, ToolCatalog};
 
 pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
-    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = common.common_flags();
     let context =
         context::load_context_for_inspection(common, flags, InstanceAllocation::OnDemand)?;
     print_line(&if as_json {
-        format_json(&context.catalog)
+        format_json(context.catalog())
     } else {
-        format_table(&context.catalog)
+        format_table(context.catalog())
     });
     Ok(ExitCode::SUCCESS)
 }

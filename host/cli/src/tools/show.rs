@@ -6,14 +6,14 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
+use crate::args::CommonArgs;
 use crate::context;
 use crate::error::{CliError, CommandResult};
 use crate::print::print_line;
 use cofferdam::policy::CapName;
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
-use cofferdam::tools::{CatalogTool, ToolCatalog, explain};
+use cofferdam::tools::{CatalogTool, ToolCatalog};
 
 pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResult {
     let mut common = common.clone();
@@ -21,17 +21,17 @@ pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResu
     if is_file && !common.plugins.iter().any(|plugin| plugin.as_os_str() == name) {
         common.plugins.push(name.into());
     }
-    let flags = common.flags(ModelArgs::default(), ToolCallArgs::default(), None);
+    let flags = common.common_flags();
     let context =
         context::load_context_for_inspection(&common, flags, InstanceAllocation::OnDemand)?;
     let tools: Vec<&CatalogTool> = context
-        .catalog
+        .catalog()
         .tools()
         .iter()
         .filter(|tool| tool.declaration.name == name || tool.origin.is_file(name))
         .collect();
     if tools.is_empty() {
-        return Err(CliError::new(unknown_tool_error(&context.catalog, name)));
+        return Err(CliError::new(unknown_tool_error(context.catalog(), name)));
     }
     let shown: Vec<String> = tools
         .iter()
@@ -97,7 +97,7 @@ fn describe_tool(tool: &CatalogTool) -> String {
         page,
         "  tier        {}: {}",
         tool.tier.name(),
-        explain(tool.tier, tool.grants.has_side_effects())
+        tool.tier.explain(tool.grants.has_side_effects())
     );
     let _ = writeln!(
         page,

@@ -10,6 +10,7 @@ use super::ports::ResponseDelta;
 use crate::conversation::{
     AssistantTurn, OpenTurn, PrunedOutput, RollingSummary, TokenUsage, ToolCall, ToolResult,
 };
+use crate::policy::Tier;
 
 /// A receiver of the events of a request.
 ///
@@ -225,35 +226,6 @@ pub enum ContextFitting<'a> {
         /// The tokens that the summary took.
         usage: TokenUsage,
     },
-}
-
-/// The scheduling tier of a call, which the host computes from the tool's permissions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Tier {
-    /// Calls that may ask a model and change nothing.
-    ///
-    /// They run first, in parallel with each other.
-    Research,
-    /// Calls that may read and change nothing.
-    ///
-    /// They run second, in parallel with each other.
-    ReadOnly,
-    /// Calls that may change something.
-    ///
-    /// They run last, one at a time, in the model's order.
-    Write,
-}
-
-impl Tier {
-    /// Returns the name that users see.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Research => "research",
-            Self::ReadOnly => "read-only",
-            Self::Write => "write",
-        }
-    }
 }
 
 /// A view that a tool shows to the user in place of its result.

@@ -11,6 +11,7 @@
 mod active_time;
 mod ask;
 mod budget;
+mod call_settings;
 mod compact;
 mod context_budget;
 pub mod events;
@@ -28,6 +29,7 @@ mod system_prompt;
 
 pub use active_time::{ActiveTime, ClockPause};
 pub use budget::{DEFAULT_MAX_TURNS, InvalidTurnLimit, TurnLimit};
+pub use call_settings::{InvalidParallelLimit, ParallelLimit, ReorderPolicy};
 pub use compact::CompactionOutcome;
 pub use interventions::InterventionSettings;
 pub use outcome::RequestOutcome;

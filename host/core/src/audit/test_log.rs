@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::{AuditRunStart, AuditStore, AuditWriter, Principal};
-use crate::agent::events::Tier;
 use crate::conversation::ResultStatus;
 use crate::policy::{
     AllowBasis, ApprovalMode, ChangeKind, ChangeSet, ContentDigest, Effect, FileChange, Grants,
-    ReasonedVerdict, SandboxLevel, Verdict, VerdictReason, WorkspacePath,
+    ReasonedVerdict, SandboxLevel, Tier, Verdict, VerdictReason, WorkspacePath,
 };
 use crate::sandbox::{CommandEnding, ComponentDigest, HostEnvironment, RanCommand};
 use crate::tools::{

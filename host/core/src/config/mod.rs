@@ -10,8 +10,8 @@
 mod bounds;
 mod commands;
 mod interventions;
-mod lock_file;
 mod own_paths;
+mod plugin_paths;
 mod policy;
 mod raw;
 mod settings;
@@ -20,8 +20,8 @@ mod trusted_file;
 mod user_dirs;
 
 pub use bounds::{SettingInForce, SettingOrigins};
-pub use lock_file::{LockFileError, PluginLockFile, PluginLockGuard};
 pub use own_paths::{OwnPaths, resolve_links};
+pub use plugin_paths::PluginPaths;
 pub use policy::{
     LoadedPolicy, PolicyFileError, PolicyFileOwner, PolicyPaths, PolicySource, PolicyTrustError,
     PolicyTrustStore, ProjectPolicy, SourceState, TrustedFileError,
@@ -29,4 +29,5 @@ pub use policy::{
 pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
 pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
 pub use timeout::{InvalidTimeout, RequestTimeout};
+pub(crate) use trusted_file::read_own_file;
 pub use user_dirs::{HomeDirectoryError, UserDirectories, UserDirectoryError};

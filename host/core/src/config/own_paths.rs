@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{PluginLockFile, UserDirectories, policy};
+use super::{PluginPaths, UserDirectories, policy};
 
 /// The directories and files of this program, as absolute paths without links.
 #[derive(Clone, Debug)]
@@ -15,10 +15,10 @@ pub struct OwnPaths {
 impl OwnPaths {
     /// Collects the paths for a configuration file.
     pub fn new(directories: &UserDirectories, configuration: &Path) -> Self {
-        let lock = PluginLockFile::next_to(configuration);
+        let plugins = PluginPaths::next_to(configuration);
         let system =
             Path::new(policy::SYSTEM_POLICY).parent().unwrap_or(Path::new(policy::SYSTEM_POLICY));
-        let all = directories.all().into_iter().chain([lock.path(), configuration, system]);
+        let all = directories.all().into_iter().chain([plugins.lock_file(), configuration, system]);
         Self {
             all: all.map(resolve_links).collect(),
             confidential: directories.confidential().map(resolve_links).to_vec(),

@@ -10,8 +10,10 @@ use toml::Spanned;
 use super::interventions::RawInterventions;
 use super::own_paths::OwnPaths;
 use super::trusted_file::{self, TrustedFileError};
-use crate::policy::{ApprovalMode, CapName, Caps, PolicyProfile, SandboxLevel, SourceLocation};
-use crate::tools::{ChosenCaps, ReorderPolicy};
+use crate::agent::ReorderPolicy;
+use crate::policy::{
+    ApprovalMode, CapName, Caps, ChosenCaps, PolicyProfile, SandboxLevel, SourceLocation,
+};
 
 /// The name of the file in error messages.
 const CONFIGURATION: &str = "configuration";

@@ -10,9 +10,11 @@ use super::bounds::SettingOrigins;
 use super::commands::{self, InvalidCommands};
 use super::raw::{RawApi, RawConfig, RawCredential};
 use super::timeout::{InvalidTimeout, RequestTimeout};
-use crate::agent::{InterventionSettings, InvalidTurnLimit, TurnLimit};
-use crate::policy::{ApprovalMode, CommandRules, PolicyProfile};
-use crate::tools::{ChosenCaps, InvalidParallelLimit, ParallelLimit, ReorderPolicy};
+use crate::agent::{
+    InterventionSettings, InvalidParallelLimit, InvalidTurnLimit, ParallelLimit, ReorderPolicy,
+    TurnLimit,
+};
+use crate::policy::{ApprovalMode, ChosenCaps, CommandRules, PolicyProfile};
 
 /// The settings that were given on the command line.
 #[derive(Clone, Debug, Default)]

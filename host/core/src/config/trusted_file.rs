@@ -29,7 +29,7 @@ pub struct TrustedFileError {
 ///
 /// Returns `None` if the file does not exist. `what` is the kind of the file in error messages,
 /// such as `policy`.
-pub(super) fn read_own_file(path: &Path, what: &str) -> Result<Option<String>, TrustedFileError> {
+pub(crate) fn read_own_file(path: &Path, what: &str) -> Result<Option<String>, TrustedFileError> {
     // With this flag, opening a FIFO does not block.
     let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
     let Some(file) =

@@ -6,7 +6,7 @@ use super::builder::NoticeHandler;
 use super::{Host, HostError};
 use crate::audit::{AuditRunStart, AuditStore, AuditWriter, Principal};
 use crate::policy::{ApprovalMode, ComponentDigest};
-use crate::session::SessionId;
+use crate::session::{RedactSecrets, SessionId};
 
 /// The audit log of a host.
 #[derive(Clone, Debug)]
@@ -15,6 +15,40 @@ pub struct AuditOptions {
     pub store: Option<AuditStore>,
     /// Whether effects are denied while the log cannot be written.
     pub required: bool,
+}
+
+impl AuditOptions {
+    /// Begins an audit log. Returns `None` after a notice if the log cannot be written and is not
+    /// required.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the log is required and cannot be written.
+    pub fn begin(
+        &self,
+        start: &AuditRunStart<'_>,
+        redact: RedactSecrets,
+        notify: &NoticeHandler,
+    ) -> Result<Option<Arc<AuditWriter>>, HostError> {
+        let show = Arc::clone(notify);
+        let show = Box::new(move |text: &str| show(text));
+        let started = match &self.store {
+            Some(store) => AuditWriter::begin(store, start, redact, show).map_err(HostError::from),
+            None => Err(HostError::NoAuditDirectory),
+        };
+        match started {
+            Ok(audit) => Ok(Some(Arc::new(audit))),
+            Err(error) if self.required => Err(error),
+            Err(HostError::Audit(error)) => {
+                notify(&format!("this run has no audit log: {error}"));
+                Ok(None)
+            }
+            Err(_) => {
+                notify("this run has no audit log: there is no state directory");
+                Ok(None)
+            }
+        }
+    }
 }
 
 impl Host {
@@ -28,14 +62,7 @@ impl Host {
         notify: &NoticeHandler,
     ) -> Result<Option<Arc<AuditWriter>>, HostError> {
         let prepared = self.prepared();
-        let Some(AuditOptions { store, required }) = prepared.audit() else { return Ok(None) };
-        let Some(store) = store else {
-            if *required {
-                return Err(HostError::NoAuditDirectory);
-            }
-            notify("this run has no audit log: there is no state directory");
-            return Ok(None);
-        };
+        let Some(options) = prepared.audit() else { return Ok(None) };
         let policy = ComponentDigest::compute(prepared.policy().canonical().as_bytes());
         let start = AuditRunStart {
             principal: Principal::new(prepared.environment()),
@@ -45,17 +72,8 @@ impl Host {
             policy: Some(policy.to_string()),
             model,
             least_command_sandbox: prepared.commands().rules().minimum,
-            required: *required,
+            required: options.required,
         };
-        let show = Arc::clone(notify);
-        let show = Box::new(move |text: &str| show(text));
-        match AuditWriter::begin(store, &start, prepared.redactor(), show) {
-            Ok(audit) => Ok(Some(Arc::new(audit))),
-            Err(error) if *required => Err(error.into()),
-            Err(error) => {
-                notify(&format!("this run has no audit log: {error}"));
-                Ok(None)
-            }
-        }
+        options.begin(&start, prepared.redactor(), notify)
     }
 }

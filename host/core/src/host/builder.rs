@@ -3,23 +3,22 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::plugin_review::AcceptAll;
 use super::prepared::{PreparedHost, PreparedParts};
 use super::sandbox_setup::create_sandbox;
 use super::{
-    AuditOptions, HelperProcesses, Host, HostError, IgnoreEvents, PluginReview, RequestSettings,
-    policy_bounds,
+    AuditOptions, HelperProcesses, Host, HostError, IgnoreEvents, RequestSettings, policy_bounds,
 };
 use crate::agent::events::{AgentEvent, Observer};
 use crate::config::{OwnPaths, UserDirectories};
 use crate::model::ApiKey;
-use crate::policy::{ApprovalMode, CommandRules, Policy};
+use crate::plugins::{AcceptAll, PluginReview};
+use crate::policy::{ApprovalMode, ChosenCaps, CommandRules, Policy};
 use crate::sandbox::{
     CommandSandbox, ComponentBytes, HostCredential, HostEnvironment, InstanceAllocation,
     WasmSandbox, Workspace,
 };
 use crate::tools::{
-    Approver, ChosenCaps, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
+    Approver, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
 };
 
 /// A function that shows a warning or a notice to the user.

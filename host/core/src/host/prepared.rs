@@ -93,6 +93,11 @@ impl PreparedHost {
         }
     }
 
+    /// Returns the paths of the plugins that the builder names.
+    pub fn plugins(&self) -> &[PathBuf] {
+        &self.parts.plugins
+    }
+
     /// Returns the tools, with the permissions that the policy leaves them.
     pub fn catalog(&self) -> &Arc<ToolCatalog> {
         &self.parts.catalog

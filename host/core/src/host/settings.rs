@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use crate::agent::{InterventionSettings, TurnLimit};
+use crate::agent::{InterventionSettings, ParallelLimit, ReorderPolicy, TurnLimit};
 use crate::sandbox::CallLimits;
-use crate::tools::{ParallelLimit, ReorderPolicy};
 
 /// The limits and habits of the agent loop and of tool calls.
 #[derive(Clone, Debug)]

@@ -1,9 +1,8 @@
 //! The system prompt of a request, and the project's guide for agents.
 
 use super::Host;
-use crate::agent::SystemPrompt;
+use crate::agent::{ReorderPolicy, SystemPrompt};
 use crate::policy::ApprovalMode;
-use crate::tools::ReorderPolicy;
 
 /// The project's guide for agents.
 pub const GUIDE_FILE: &str = "AGENTS.md";

@@ -186,16 +186,17 @@ mod tests {
             \"half\"}}\n",
     );
 
+    /// Records the answers of [`RECORDING`] in a new file.
+    fn new_recorder(path: &Path, secrets: Vec<ApiKey>) -> RecordingModel {
+        let replay = ReplayModel::parse(RECORDING).expect("valid");
+        RecordingModel::create(Box::new(replay), path, secrets).expect("created")
+    }
+
     #[tokio::test]
     async fn a_recording_of_a_replay_plays_the_same() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
-        let recorder = RecordingModel::create(
-            Box::new(ReplayModel::parse(RECORDING).expect("valid")),
-            &path,
-            Vec::new(),
-        )
-        .expect("created");
+        let recorder = new_recorder(&path, Vec::new());
         let transcript = Transcript::new();
         let mut probe = ModelProbe::default();
         let mut first = Vec::new();
@@ -220,12 +221,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
         let secrets = ApiKey::new("sk-secret").into_iter().collect();
-        let recorder = RecordingModel::create(
-            Box::new(ReplayModel::parse(RECORDING).expect("valid")),
-            &path,
-            secrets,
-        )
-        .expect("created");
+        let recorder = new_recorder(&path, secrets);
         let mut transcript = Transcript::new();
         transcript.begin_exchange("my words");
         ModelProbe::default()
@@ -241,12 +237,7 @@ mod tests {
     async fn r103_a_failed_write_loses_no_response() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let path = directory.path().join("recording.jsonl");
-        let recorder = RecordingModel::create(
-            Box::new(ReplayModel::parse(RECORDING).expect("valid")),
-            &path,
-            Vec::new(),
-        )
-        .expect("created");
+        let recorder = new_recorder(&path, Vec::new());
         *recorder.file.lock().expect("not poisoned") = File::open(&path).expect("read-only");
         let transcript = Transcript::new();
         let mut probe = ModelProbe::default();

@@ -9,7 +9,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::retry::RetryTiming;
-use crate::agent::ports::{LanguageModel, ModelError, ModelRequest, ResponseDelta, ToolChoice};
+use crate::agent::ports::{
+    LanguageModel, ModelError, ModelRequest, ResponseDelta, ToolChoice, ToolDefinition,
+};
 use crate::conversation::{ModelResponse, Transcript};
 
 /// A step of the answer to one connection, after its request was read.
@@ -188,6 +190,21 @@ pub(super) fn empty_request(transcript: &Transcript) -> ModelRequest<'_> {
     }
 }
 
+/// Returns a request that has every part, and that must not be answered with calls.
+pub(super) fn full_request<'a>(
+    transcript: &'a Transcript,
+    tools: &'a [ToolDefinition],
+) -> ModelRequest<'a> {
+    ModelRequest {
+        system: "You are careful.",
+        conversation: transcript.sent(),
+        note: Some("Be brief."),
+        tools,
+        tool_choice: ToolChoice::None,
+        is_shown_live: true,
+    }
+}
+
 /// Returns timeouts that are as short as tests allow.
 pub(super) fn short_timing() -> RetryTiming {
     RetryTiming {
@@ -274,8 +291,8 @@ pub(super) fn full_transcript() -> Transcript {
 }
 
 /// Returns two tools, the second without a description.
-pub(super) fn two_tools() -> Vec<crate::agent::ports::ToolDefinition> {
-    let tool = |name: &str, description: &str| crate::agent::ports::ToolDefinition {
+pub(super) fn two_tools() -> Vec<ToolDefinition> {
+    let tool = |name: &str, description: &str| ToolDefinition {
         name: name.into(),
         description: description.into(),
         input_schema: serde_json::json!({

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
+use crate::config::resolve_links;
+
 /// A source that a plugin can be fetched from repeatedly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PluginSource {
@@ -55,6 +57,15 @@ impl PluginSource {
             Ok(Self::Url(url))
         } else {
             Err(SourceError::InsecureUrl(text.to_owned()))
+        }
+    }
+
+    /// Returns the origin of the plugin that rules of the policy can match: the path with links
+    /// resolved, or the address.
+    pub fn policy_origin(&self) -> String {
+        match self {
+            Self::File(path) => resolve_links(path).display().to_string(),
+            Self::Url(url) => url.to_string(),
         }
     }
 

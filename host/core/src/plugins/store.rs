@@ -6,10 +6,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::config::{LockFileError, PluginLockFile, PluginLockGuard};
+use super::acceptance::{
+    AcceptedPlugins, AddedPlugin, LockFileError, PluginLockFile, PluginLockGuard, record_acceptance,
+};
 use crate::own_file;
 use crate::sandbox::{ComponentDigest, LoadedPlugin};
-use crate::tools::{AcceptedPlugins, AddedPlugin};
+use crate::tools::AuthorityChange;
 
 /// A lock file and the plugin directory next to it.
 #[derive(Clone, Debug)]
@@ -116,37 +118,75 @@ impl PluginStore {
         }
     }
 
-    /// Adds a plugin and accepts its current content.
+    /// Adds a plugin and accepts its current content. `record` is called before that takes effect.
     ///
     /// # Errors
-    /// The name is taken, or a file cannot be written.
-    pub fn add(
+    /// The name is taken, `record` failed, or a file cannot be written.
+    pub fn add<E: From<PluginStoreError>>(
         &self,
         name: &str,
         source: String,
         plugin: &LoadedPlugin,
-    ) -> Result<PathBuf, PluginStoreError> {
-        self.install(name, None, source, plugin)
+        record: impl FnOnce(&AuthorityChange<'_>) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        let path = self.component_path(name, plugin.digest());
+        let accepted = self.accepted_plugins().map_err(PluginStoreError::from)?;
+        record_acceptance(&path, plugin, &accepted.new_permissions(&path, plugin), record)?;
+        Ok(self.install(name, None, source, plugin)?)
     }
 
-    /// Replaces an added plugin and accepts the new content.
+    /// Replaces an added plugin and accepts the new content. `record` is called before that takes
+    /// effect.
     ///
     /// # Errors
-    /// Another process changed the plugin, or a file cannot be written.
-    pub fn replace(
+    /// Another process changed the plugin, `record` failed, or a file cannot be written.
+    pub fn replace<E: From<PluginStoreError>>(
         &self,
         name: &str,
         before: &AddedPlugin,
         plugin: &LoadedPlugin,
-    ) -> Result<PathBuf, PluginStoreError> {
-        self.install(name, Some(before), before.source.clone(), plugin)
+        record: impl FnOnce(&AuthorityChange<'_>) -> Result<(), E>,
+    ) -> Result<PathBuf, E> {
+        let path = self.component_path(name, plugin.digest());
+        let accepted = self.accepted_plugins().map_err(PluginStoreError::from)?;
+        let difference = accepted.diff(&self.plugin_path(before), plugin);
+        record_acceptance(&path, plugin, &difference.new_permissions, record)?;
+        Ok(self.install(name, Some(before), before.source.clone(), plugin)?)
     }
 
-    /// Removes a plugin, first from the lock file and then from the disk.
+    /// Restores the file of an added plugin whose current content is accepted.
     ///
     /// # Errors
-    /// No plugin has this name, or the lock file cannot be written.
-    pub fn remove(&self, name: &str) -> Result<(AddedPlugin, PathBuf), PluginStoreError> {
+    /// Another process changed the plugin, or a file cannot be written.
+    pub fn restore(
+        &self,
+        name: &str,
+        added: &AddedPlugin,
+        plugin: &LoadedPlugin,
+    ) -> Result<PathBuf, PluginStoreError> {
+        let accepted = self.accepted_plugins()?;
+        if accepted.accepted_digest(&self.plugin_path(added)) != Some(plugin.digest()) {
+            return Err(PluginStoreError::ConcurrentChange(name.to_owned()));
+        }
+        self.install(name, Some(added), added.source.clone(), plugin)
+    }
+
+    /// Removes a plugin, first from the lock file and then from the disk. `record` is called before
+    /// that takes effect.
+    ///
+    /// # Errors
+    /// No plugin has this name, `record` failed, or the lock file cannot be written.
+    pub fn remove<E: From<PluginStoreError>>(
+        &self,
+        name: &str,
+        record: impl FnOnce(&AuthorityChange<'_>) -> Result<(), E>,
+    ) -> Result<(AddedPlugin, PathBuf), E> {
+        let path = self.plugin_path(&self.find(name)?).display().to_string();
+        record(&AuthorityChange::PluginRemoved { name, path: &path })?;
+        Ok(self.remove_recorded(name)?)
+    }
+
+    fn remove_recorded(&self, name: &str) -> Result<(AddedPlugin, PathBuf), PluginStoreError> {
         let guard = self.lock_file.acquire()?;
         let added = self.find(name)?;
         let (path, mut lock) = (self.plugin_path(&added), self.accepted_plugins()?);

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     OpenSession, SessionJournal, SessionRecorder, SessionScope, SessionStore, StoredSession,
 };
-use crate::agent::events::{AgentEvent, Observer, Tier};
+use crate::agent::events::{AgentEvent, Observer};
 use crate::agent::ports::{
     LanguageModel, ModelError, ModelErrorKind, ModelInfo, ModelRequest, ResponseDelta, RunOutcome,
     ToolDefinition, ToolRunner,
@@ -24,6 +24,7 @@ use crate::conversation::{
     CallId, ModelResponse, OpenTurn, ResponseBlock, StopReason, ToolCall, ToolResult, Transcript,
     validate,
 };
+use crate::policy::Tier;
 
 pub(super) const WORKSPACE: &str = "/home/me/pro ject";
 

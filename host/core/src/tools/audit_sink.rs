@@ -6,9 +6,10 @@
 use std::time::Duration;
 
 use super::{CatalogTool, PluginProvenance};
-use crate::agent::events::Tier;
 use crate::conversation::{ResultStatus, ToolCall};
-use crate::policy::{AllowBasis, ApprovalMode, Denial, DenialCode, Effect, Grants, Scope, ToolId};
+use crate::policy::{
+    AllowBasis, ApprovalMode, Denial, DenialCode, Effect, Grants, Scope, Tier, ToolId,
+};
 /// The effects of a call, as its sandbox observed them.
 pub use crate::sandbox::{CommandEnding, HttpContact, HttpContacts, TouchedPaths};
 use crate::sandbox::{ComponentDigest, RanCommand};

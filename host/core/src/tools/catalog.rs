@@ -1,6 +1,5 @@
 //! The tools of a run by name, and the plugins that were refused.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,12 +7,10 @@ use std::sync::Arc;
 use super::arguments::ArgumentChecker;
 use super::builtin::{builtin_components, builtin_names};
 use super::structured::StructuredResultChecker;
-use super::tier::compute_tier;
-use crate::agent::events::Tier;
 use crate::agent::ports::ToolDefinition;
 use crate::policy::{
-    Action, Capability, Caps, Denial, DenialCode, Grants, Policy, SourceLocation, ToolId,
-    ToolSelector, TrustLevel, Verdict,
+    Action, Capability, Caps, ChosenCaps, Denial, DenialCode, Grants, Policy, SourceLocation, Tier,
+    ToolId, ToolSelector, TrustLevel, Verdict,
 };
 use crate::sandbox::{ComponentBytes, DeclaredTool, LoadError, LoadedPlugin, WasmSandbox};
 
@@ -25,15 +22,6 @@ pub struct ToolCatalog {
     definitions: Vec<ToolDefinition>,
     policy: Arc<Policy>,
     chosen_caps: ChosenCaps,
-}
-
-/// The caps that the user configured, for all tools and for single tools.
-#[derive(Clone, Debug, Default)]
-pub struct ChosenCaps {
-    /// The caps of all tools.
-    pub defaults: Caps,
-    /// The caps of single tools, by name. They override the defaults.
-    pub by_tool: BTreeMap<String, Caps>,
 }
 
 /// The origin of a plugin.
@@ -114,19 +102,6 @@ impl fmt::Display for UnknownTool {
                 self.name
             ),
         }
-    }
-}
-
-impl ChosenCaps {
-    /// Returns the caps of one tool. Names of tools are compared without case, because no two tools
-    /// differ only in case.
-    pub fn for_tool(&self, tool: &str) -> Caps {
-        let specific = self
-            .by_tool
-            .iter()
-            .find(|(name, _)| name.eq_ignore_ascii_case(tool))
-            .map(|(_, caps)| caps);
-        specific.map_or_else(|| self.defaults.clone(), |caps| caps.or(&self.defaults))
     }
 }
 
@@ -359,7 +334,7 @@ impl ToolCatalog {
             denial,
             confirm,
             caps: self.policy.effective_caps(id, &chosen),
-            tier: compute_tier(&allowed, declared.exclusive || confirm),
+            tier: Tier::from_capabilities(&allowed, declared.exclusive || confirm),
             plugin: Arc::clone(plugin),
             arguments,
             structured: StructuredResultChecker::new(declared),

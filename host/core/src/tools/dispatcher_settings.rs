@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::instruction_record::InstructionRecord;
 use super::output::OutputFiles;
 use super::parallel::ParallelCallSlots;
-use super::schedule::ReorderPolicy;
+use crate::agent::ReorderPolicy;
 use crate::sandbox::{CallLimits, CommandSandbox, HostCredential};
 
 /// The user's settings for running tool calls.

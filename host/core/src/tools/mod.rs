@@ -9,8 +9,6 @@
 //! 3. It runs each call in its own sandbox and asks for approval where needed.
 //! 4. It returns one result per call.
 
-mod accepted;
-mod added;
 mod approval;
 mod arguments;
 mod audit_sink;
@@ -35,12 +33,7 @@ mod session_state;
 mod settler;
 mod structured;
 mod summary;
-mod tier;
 
-pub use accepted::{
-    AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, InvalidLockFile,
-};
-pub use added::{AcceptanceDiff, AddedPlugin};
 pub use approval::{ApprovalAnswer, Approver, SessionApprovals};
 pub use arguments::{ArgumentChecker, ArgumentsError};
 pub use audit_sink::{
@@ -49,7 +42,7 @@ pub use audit_sink::{
 };
 pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use catalog::{
-    CatalogTool, ChosenCaps, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
+    CatalogTool, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
 };
 pub use confirmation::ConfirmationRule;
 pub use delegation::SubAgentRunner;
@@ -59,8 +52,6 @@ pub use instruction_record::{
     InstructionChange, InstructionChangeOrigin, InstructionRecord, InstructionRecordError,
 };
 pub use output::OutputFiles;
-pub use parallel::{InvalidParallelLimit, ParallelCallSlots, ParallelLimit};
-pub use schedule::ReorderPolicy;
+pub use parallel::ParallelCallSlots;
 pub use session_state::SessionState;
 pub use structured::StructuredResultChecker;
-pub use tier::{compute_tier, explain};

@@ -1,46 +1,12 @@
-//! The limit on parallel calls.
+//! The slots of parallel calls.
 
-use std::num::NonZeroUsize;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::lock;
-
-/// A limit on parallel calls, from 1 to 64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParallelLimit(NonZeroUsize);
-
-/// An error for a number that is not a valid limit.
-#[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a valid limit on parallel calls: use a whole number from 1 to 64")]
-pub struct InvalidParallelLimit(String);
-
-impl ParallelLimit {
-    /// The largest limit. The pool of instances has this size.
-    const MAX: usize = 64;
-
-    /// Checks that a number is a valid limit.
-    pub fn new(limit: usize) -> Result<Self, InvalidParallelLimit> {
-        NonZeroUsize::new(limit)
-            .filter(|n| n.get() <= Self::MAX)
-            .map(Self)
-            .ok_or_else(|| InvalidParallelLimit(limit.to_string()))
-    }
-
-    /// Returns the number of processors, or 4 if it is unknown.
-    pub fn detect() -> Self {
-        let processors = std::thread::available_parallelism().map_or(4, NonZeroUsize::get);
-        Self(NonZeroUsize::new(processors.min(Self::MAX)).unwrap_or(NonZeroUsize::MIN))
-    }
-
-    /// Returns the limit as a number.
-    pub fn get(self) -> usize {
-        self.0.get()
-    }
-}
+use crate::agent::ParallelLimit;
 
 /// The slots for parallel calls. Calls of sub-agents count together with those of the request that
 /// started them: all clones share the same slots.
@@ -98,16 +64,6 @@ impl ParallelCallSlot {
     }
 }
 
-impl FromStr for ParallelLimit {
-    type Err = InvalidParallelLimit;
-
-    fn from_str(text: &str) -> Result<Self, InvalidParallelLimit> {
-        let number =
-            text.trim().parse::<usize>().map_err(|_| InvalidParallelLimit(text.to_owned()))?;
-        Self::new(number)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,14 +86,5 @@ mod tests {
         );
         drop(slot);
         assert!(other.acquire().now_or_never().is_some());
-    }
-
-    #[test]
-    fn r018_zero_negative_and_words_are_refused() {
-        for text in ["0", "-1", "two", "", "1.5", "65"] {
-            let problem = text.parse::<ParallelLimit>().unwrap_err();
-            assert!(problem.to_string().contains("from 1 to 64"), "{text}");
-        }
-        assert_eq!("8".parse::<ParallelLimit>().map(ParallelLimit::get), Ok(8));
     }
 }

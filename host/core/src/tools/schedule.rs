@@ -1,21 +1,7 @@
 //! The order of the calls of one response (R-15, R-15b). Pure: tiers and paths in, steps out.
 
-use serde::{Deserialize, Serialize};
-
-use crate::agent::events::Tier;
-use crate::policy::{FileGrant, Grants, WorkspacePath};
-
-/// How far reads may be moved ahead of writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ReorderPolicy {
-    /// Moves a read only where it makes no difference. A read that follows a write in the model's
-    /// order stays behind it, unless both name their paths and the paths are disjoint.
-    #[default]
-    Safe,
-    /// Runs all research first, then all reads, then all writes.
-    Always,
-}
+use crate::agent::ReorderPolicy;
+use crate::policy::{FileGrant, Grants, Tier, WorkspacePath};
 
 /// The properties of a call that determine its position.
 #[derive(Clone, Debug)]

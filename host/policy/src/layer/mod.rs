@@ -22,7 +22,10 @@ pub(super) use rule::{ActionText, RuleMatchInput};
 pub(super) use settings::is_within;
 pub use settings::{Located, PluginOrigin, SettingRules};
 
-/// The level of a policy file.
+/// The level of a policy file: where the file is stored.
+///
+/// The level does not depend on trust. The authority of the file in a policy is its
+/// [`TrustLevel`](crate::TrustLevel).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PolicyLevel {

@@ -59,7 +59,10 @@ pub struct Policy {
     approval_paths: ApprovalPaths,
 }
 
-/// The authority of a policy layer.
+/// The authority of a policy layer: how far the policy follows its rules.
+///
+/// The [`PolicyLevel`] says where a policy file is stored. A file of a project can have either of
+/// two authorities: that of the user if the user trusts it, and otherwise that of a stranger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum TrustLevel {
     /// The administrator of the machine.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::request::{self, RequestShape};
 use super::stream::AnthropicStream;
-use crate::agent::ports::{ModelErrorKind, ModelRequest, ResponseDelta, ToolChoice};
+use crate::agent::ports::{ModelErrorKind, ResponseDelta};
 use crate::conversation::{
     CallId, ModelReasoning, ModelResponse, OpenTurn, ResponseBlock, StopReason, TokenUsage,
     ToolCall, Transcript,
@@ -12,7 +12,7 @@ use crate::conversation::{
 use crate::model::failure::{AttemptFailure, Retryable, ServerEndpoint};
 use crate::model::sse::SseEvent;
 use crate::model::test_server::{
-    describe_delta, empty_request, full_transcript, pruned_transcript, two_tools,
+    describe_delta, empty_request, full_request, full_transcript, pruned_transcript, two_tools,
 };
 use crate::model::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 
@@ -26,14 +26,7 @@ const SHAPE: RequestShape<'_> = RequestShape {
 #[test]
 fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (full_transcript(), two_tools());
-    let request = ModelRequest {
-        system: "You are careful.",
-        conversation: transcript.sent(),
-        note: Some("Be brief."),
-        tools: &tools,
-        tool_choice: ToolChoice::None,
-        is_shown_live: true,
-    };
+    let request = full_request(&transcript, &tools);
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let cache = json!({"type": "ephemeral"});
     let expected = json!({

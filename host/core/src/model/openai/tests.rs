@@ -5,9 +5,11 @@ mod streams;
 use serde_json::{Value, json};
 
 use super::{ChatDialect, request};
-use crate::agent::ports::{ModelRequest, ToolChoice};
+use crate::agent::ports::ModelRequest;
 use crate::conversation::{ModelResponse, ResponseBlock, Transcript};
-use crate::model::test_server::{empty_request, full_transcript, pruned_transcript, two_tools};
+use crate::model::test_server::{
+    empty_request, full_request, full_transcript, pruned_transcript, two_tools,
+};
 
 fn sent(transcript: &Transcript, dialect: &ChatDialect) -> Value {
     request::body("m", &empty_request(transcript), dialect)["messages"].clone()
@@ -16,14 +18,7 @@ fn sent(transcript: &Transcript, dialect: &ChatDialect) -> Value {
 #[test]
 fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (full_transcript(), two_tools());
-    let request = ModelRequest {
-        system: "You are careful.",
-        conversation: transcript.sent(),
-        note: Some("Be brief."),
-        tools: &tools,
-        tool_choice: ToolChoice::None,
-        is_shown_live: true,
-    };
+    let request = full_request(&transcript, &tools);
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let expected = json!({
         "model": "gpt-4.1",

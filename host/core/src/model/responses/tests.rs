@@ -5,9 +5,10 @@ mod streams;
 use serde_json::{Value, json};
 
 use super::{ResponsesDialect, request};
-use crate::agent::ports::{ModelRequest, ToolChoice};
 use crate::conversation::{ModelReasoning, ModelResponse, ResponseBlock, Transcript};
-use crate::model::test_server::{empty_request, full_transcript, pruned_transcript, two_tools};
+use crate::model::test_server::{
+    empty_request, full_request, full_transcript, pruned_transcript, two_tools,
+};
 
 fn thinking() -> ResponsesDialect {
     ResponsesDialect {
@@ -25,14 +26,7 @@ fn input(transcript: &Transcript, dialect: &ResponsesDialect, with_thinking: boo
 #[test]
 fn r005_r009_r055_r081_r092_a_whole_conversation_on_the_wire() {
     let (transcript, tools) = (full_transcript(), two_tools());
-    let request = ModelRequest {
-        system: "You are careful.",
-        conversation: transcript.sent(),
-        note: Some("Be brief."),
-        tools: &tools,
-        tool_choice: ToolChoice::None,
-        is_shown_live: true,
-    };
+    let request = full_request(&transcript, &tools);
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let picture = "[image, image/png: this model does not accept images]";
     let expected = json!({

@@ -9,9 +9,10 @@ use super::ModelIdentity;
 use super::journal::SessionJournal;
 use super::record::JournalRecord;
 use crate::agent::RequestOutcome;
-use crate::agent::events::{AgentEvent, ContextFitting, Observer, Tier};
+use crate::agent::events::{AgentEvent, ContextFitting, Observer};
 use crate::agent::ports::{ModelInfo, ResponseDelta};
 use crate::conversation::{AssistantTurn, CallId, OpenTurn, ToolCall};
+use crate::policy::Tier;
 
 /// An observer that writes a request into a session log and passes every event on.
 ///

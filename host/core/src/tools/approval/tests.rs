@@ -3,9 +3,8 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::agent::events::Tier;
 use crate::policy::{
-    AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Verdict, VerdictReason,
+    AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Tier, Verdict, VerdictReason,
     WorkspacePath,
 };
 use crate::sandbox::ComponentDigest;

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Dispatcher, ReadyCall};
-use crate::agent::events::{AgentEvent, Observer, Tier};
-use crate::policy::Effect;
+use crate::agent::events::{AgentEvent, Observer};
+use crate::policy::{Effect, Tier};
 use crate::random;
 use crate::sandbox::{self, CallFailure, CallReport, GateRuling};
 use crate::tools::approval::CallDecisions;

@@ -5,13 +5,13 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use super::trusted_file::{self, TrustedFileError};
+use super::AcceptedPlugins;
+use crate::config::{self, PluginPaths, TrustedFileError};
 use crate::own_file;
-use crate::tools::AcceptedPlugins;
 
-/// The path of a lock file, which records the accepted plugins.
+/// A lock file, which records the accepted plugins.
 #[derive(Clone, Debug)]
-pub struct PluginLockFile(PathBuf);
+pub struct PluginLockFile(PluginPaths);
 
 /// The reason why the lock file, and so every plugin in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -28,17 +28,17 @@ pub struct PluginLockGuard(#[expect(dead_code, reason = "the lock is held, never
 impl PluginLockFile {
     /// Returns the lock file for a configuration file.
     pub fn next_to(configuration: &Path) -> Self {
-        Self(configuration.with_file_name("cofferdam.lock"))
+        Self(PluginPaths::next_to(configuration))
     }
 
     /// Returns the path of the lock file.
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.lock_file()
     }
 
     /// Returns the directory for added plugins, next to the lock file.
     pub fn plugin_dir(&self) -> PathBuf {
-        self.0.with_file_name("plugins")
+        self.0.plugin_dir()
     }
 
     /// Reads the lock file; a missing file contains no accepted plugin.
@@ -46,7 +46,7 @@ impl PluginLockFile {
     /// # Errors
     /// The file cannot be read, is invalid, or can be written by other users.
     pub fn read(&self) -> Result<AcceptedPlugins, LockFileError> {
-        match trusted_file::read_own_file(&self.0, "lock file")? {
+        match config::read_own_file(self.path(), "lock file")? {
             Some(text) => AcceptedPlugins::parse(&text).map_err(|error| self.error(&error)),
             None => Ok(AcceptedPlugins::new()),
         }
@@ -61,7 +61,7 @@ impl PluginLockFile {
             // A user who can write to this directory could replace the lock file.
             DirBuilder::new().recursive(true).mode(0o700).create(self.dir())?;
             // Not the lock file itself: each change puts another file in its place.
-            let file = own_file::open_lock(&self.0.with_file_name(".cofferdam.lock.guard"))?;
+            let file = own_file::open_lock(&self.path().with_file_name(".cofferdam.lock.guard"))?;
             file.lock()?;
             Ok(PluginLockGuard(file))
         };
@@ -91,21 +91,21 @@ impl PluginLockFile {
             let mut file = tempfile::NamedTempFile::new_in(self.dir())?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
-            file.persist(&self.0).map(drop).map_err(|error| error.error)
+            file.persist(self.path()).map(drop).map_err(|error| error.error)
         };
         write().map_err(|error| self.error(&error))
     }
 
     fn dir(&self) -> &Path {
         // The parent of a bare file name is empty and means the current directory.
-        self.0
+        self.path()
             .parent()
             .filter(|directory| !directory.as_os_str().is_empty())
             .unwrap_or(Path::new("."))
     }
 
     fn error(&self, problem: &dyn std::fmt::Display) -> LockFileError {
-        LockFileError { path: self.0.clone(), problem: problem.to_string() }
+        LockFileError { path: self.path().to_owned(), problem: problem.to_string() }
     }
 }
 

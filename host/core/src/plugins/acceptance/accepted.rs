@@ -87,6 +87,23 @@ pub enum InvalidLockFile {
 
 const LOCK_VERSION: u32 = 1;
 
+impl AcceptanceStatus {
+    /// Describes the status, as the beginning of a sentence.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Accepted => "accepted".into(),
+            Self::New => "it is not accepted yet".into(),
+            Self::Changed { new_permissions } if new_permissions.is_empty() => {
+                "its content changed since you accepted it, and it requests no new permissions"
+                    .into()
+            }
+            Self::Changed { new_permissions } => {
+                format!("it changed since you accepted it: {}", new_permissions.join("; "))
+            }
+        }
+    }
+}
+
 impl AcceptedPlugins {
     /// Creates an empty lock file of the current format.
     pub fn new() -> Self {
@@ -155,9 +172,15 @@ impl AcceptedPlugins {
             .new_permissions_since(self.plugins.get(&path_key(path)).unwrap_or(&nothing))
     }
 
-    /// Accepts the plugin at `path` in its current form.
-    pub fn accept_plugin(&mut self, path: &Path, plugin: &LoadedPlugin) {
-        self.plugins.insert(path_key(path), AcceptedPlugin::from_plugin(plugin));
+    /// Accepts the plugin at `path` in its current form. Returns the new entry.
+    pub(super) fn accept_plugin(
+        &mut self,
+        path: &Path,
+        plugin: &LoadedPlugin,
+    ) -> (String, AcceptedPlugin) {
+        let entry = (path_key(path), AcceptedPlugin::from_plugin(plugin));
+        self.plugins.extend([entry.clone()]);
+        entry
     }
 
     /// Returns a notice if the same component was accepted at another path, or if another accepted

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::config::resolve_links;
 use crate::sandbox::LoadedPlugin;
 
 /// Decides which plugins a host loads, and learns of slow steps.
@@ -11,7 +12,7 @@ pub trait PluginReview {
     /// Returns the origins of a plugin that rules of the policy can match: its path with links
     /// resolved, and the address that it was downloaded from.
     fn origins(&self, path: &Path) -> Vec<String> {
-        vec![crate::config::resolve_links(path).display().to_string()]
+        vec![resolve_links(path).display().to_string()]
     }
 
     /// Called before a component is compiled, which can take seconds. `name` is the name of a
@@ -33,6 +34,6 @@ pub trait PluginReview {
 }
 
 /// Loads every plugin.
-pub(super) struct AcceptAll;
+pub(crate) struct AcceptAll;
 
 impl PluginReview for AcceptAll {}
