@@ -64,7 +64,6 @@ pub use sandbox_setup::create_sandbox;
 pub use session::Session;
 pub use session_record::SessionRecord;
 pub use settings::RequestSettings;
-pub use system_prompt::{GUIDE_FILE, MAX_GUIDE_BYTES};
 
 /// A workspace with its policy and its tools. Clones share everything.
 #[derive(Clone)]

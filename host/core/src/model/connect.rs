@@ -57,7 +57,7 @@ pub fn base_url(spec: &ModelSpec, settings: &ModelSettings) -> (Option<String>, 
 
 /// Returns the base URL of a provider's own API by the name of the provider, or `None` for an
 /// unknown name and for recordings.
-pub fn default_base_url(provider: &str) -> Option<&'static str> {
+pub(crate) fn default_base_url(provider: &str) -> Option<&'static str> {
     let all = [ProviderKind::OpenAi, ProviderKind::Anthropic, ProviderKind::Ollama];
     all.into_iter().find(|kind| kind.name() == provider).and_then(default_address)
 }

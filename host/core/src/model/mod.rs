@@ -44,7 +44,8 @@ pub use api_key::ApiKey;
 pub use choice::{
     ModelChoice, ModelChoiceError, ModelSettings, ModelSpec, OpenAiApi, ProviderKind, choose,
 };
-pub use connect::{base_url, connect, default_base_url};
+pub(crate) use connect::default_base_url;
+pub use connect::{base_url, connect};
 pub use pricing::cost;
 pub use recorder::{RecordError, RecordingModel};
 pub use recording::RecordingError;

@@ -34,7 +34,7 @@ pub enum FetchError {
     /// The server responded with a status other than 200.
     #[error("cannot fetch it: the server responded with {0}")]
     Status(String),
-    /// The component is larger than the limit, [`MAX_COMPONENT_SIZE`].
+    /// The component is larger than the limit of 64 MiB.
     #[error("it is larger than {} MiB, the maximum for a component", MAX_COMPONENT_SIZE >> 20)]
     TooLarge,
 }
