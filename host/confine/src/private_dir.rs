@@ -9,6 +9,7 @@ use std::path::Path;
 
 /// The reason why a directory is not private to the user.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PrivateDirError {
     /// The path cannot be created or read.
     #[error(transparent)]

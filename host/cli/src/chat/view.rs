@@ -268,6 +268,7 @@ impl ViewState {
             | AgentEvent::RequestStarted { .. }
             | AgentEvent::Answered(_)
             | AgentEvent::CallsRequested(_) => {}
+            _ => {}
         }
     }
 

@@ -107,6 +107,7 @@ pub enum ModelReasoning {
 /// The reason why a model stopped, as the provider reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StopReason {
     /// The model finished its response.
     #[default]

@@ -12,6 +12,7 @@ use crate::terminal_escape;
 
 /// The provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ProviderKind {
     /// OpenAI, or any server that implements its chat completions.
     OpenAi,
@@ -37,6 +38,7 @@ impl ProviderKind {
 
 /// The API of OpenAI, or of a compatible server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OpenAiApi {
     /// Chat completions, which every compatible server implements.
     ChatCompletions,
@@ -105,6 +107,7 @@ impl FromStr for ModelSpec {
 ///
 /// They come from the environment and the configuration.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ModelSettings {
     /// The base URL of the API, if it is not the provider's own.
     pub base_url: Option<String>,
@@ -148,6 +151,7 @@ impl ModelSettings {
 
 /// A chosen model, with a notice about the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelChoice {
     /// The chosen model and its provider.
     pub spec: ModelSpec,
@@ -157,6 +161,7 @@ pub struct ModelChoice {
 
 /// An error when choosing or connecting to a model.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelChoiceError {
     /// The name does not identify a provider.
     #[error(

@@ -8,6 +8,7 @@ use crate::random;
 ///
 /// The defaults suit normal use. Tests use shorter times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RetryTiming {
     /// The longest time until the connection is established.
     pub connect_timeout: Duration,

@@ -15,6 +15,7 @@ const MAX_REDIRECTS: usize = 5;
 
 /// The progress of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchProgress {
     /// The number of bytes that have arrived.
     pub fetched: u64,
@@ -24,6 +25,7 @@ pub struct FetchProgress {
 
 /// The reason why a component was not fetched.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FetchError {
     /// The file cannot be read.
     #[error(transparent)]

@@ -45,6 +45,7 @@ pub struct LoadedPlugin {
 
 /// Why a plugin was not loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]

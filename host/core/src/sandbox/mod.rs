@@ -61,9 +61,7 @@ pub use cache::{ArtifactCache, CacheError};
 pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
-pub use cofferdam_confine::{
-    CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository,
-};
+pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository};
 pub(crate) use cofferdam_confine::{
     current_program, exec_confined_command, guard_supervisor, supervise_command,
 };

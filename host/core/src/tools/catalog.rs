@@ -46,6 +46,7 @@ pub enum PluginProvenance {
 }
 
 /// A tool that the model can call.
+#[non_exhaustive]
 pub struct CatalogTool {
     /// The declaration by its plugin.
     pub declaration: DeclaredTool,
@@ -73,6 +74,7 @@ pub struct CatalogTool {
 
 /// A plugin that is not offered to the model.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RefusedPlugin {
     /// The origin of the plugin.
     pub origin: PluginProvenance,
@@ -93,6 +95,7 @@ impl RefusedPlugin {
 
 /// A tool that a rule or the configuration names and that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownTool {
     name: String,
     /// The location of the rule; `None` for the configuration.

@@ -2,8 +2,11 @@
 
 use std::sync::atomic::AtomicBool;
 
+use futures_util::future::BoxFuture;
+
 use super::*;
 use crate::agent::events::Tier;
+use crate::policy::ApprovalQuestion;
 use crate::policy::{
     AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Verdict, VerdictReason,
     WorkspacePath,
