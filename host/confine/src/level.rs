@@ -228,8 +228,13 @@ impl CommandSandbox {
     /// Returns the level in which commands run.
     ///
     /// # Errors
-    /// The machine does not reach the minimum level that the rules require.
+    /// The machine does not reach the minimum level that the rules require, or the feature `commands`
+    /// is disabled.
     pub fn allowed_level(&self) -> Result<SandboxLevel, Denial> {
+        if !os::RUNS_COMMANDS {
+            let reason = format!("{}.", PrerequisiteError::NotBuilt);
+            return Err(Denial::without_remedy(DenialCode::NoSandbox, reason));
+        }
         let MeasuredLevel { level, unavailable: lacking } = self.measured();
         if *level >= self.rules.minimum {
             return Ok(*level);
