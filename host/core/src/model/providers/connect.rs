@@ -260,7 +260,7 @@ fn sensitive_header(
     key: &ApiKey,
     name: &'static str,
 ) -> Result<HeaderValue, ModelChoiceError> {
-    let mut value = HeaderValue::from_str(&format!("{before}{}", key.expose()))
+    let mut value = HeaderValue::from_str(&format!("{before}{}", key.to_header()))
         .map_err(|_| ModelChoiceError::InvalidKey(name))?;
     value.set_sensitive(true);
     Ok(value)
