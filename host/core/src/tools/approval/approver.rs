@@ -15,7 +15,7 @@ use crate::policy::ApprovalQuestion;
 /// use futures_util::future::BoxFuture;
 /// use serde_json::json;
 ///
-/// /// Approves new content of one file, and nothing else.
+/// /// Approves changes of one file, and nothing else.
 /// struct NotesOnly;
 ///
 /// impl Approver for NotesOnly {
@@ -25,7 +25,7 @@ use crate::policy::ApprovalQuestion;
 ///     ) -> BoxFuture<'a, ApprovalAnswer> {
 ///         let is_notes = match &question.effect {
 ///             Effect::Write { changes, .. } => {
-///                 changes.common_path().is_some_and(|path| path.as_str() == "notes.txt")
+///                 changes.paths().all(|path| path.as_str() == "notes.txt")
 ///             }
 ///             _ => false,
 ///         };
