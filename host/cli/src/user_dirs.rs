@@ -46,7 +46,6 @@ pub(super) fn for_run(
 ) -> Result<UserDirectories, UserDirectoryError> {
     match for_current_user(environment) {
         Ok(user_dirs) => Ok(user_dirs.with_temporary_fallback(&environment.temp_dir, warnings)),
-        Err(not_own @ UserDirectoryError::NotOwn { .. }) => Err(not_own),
         Err(UserDirectoryError::NoHome(no_home)) => {
             let cache = environment.variable("XDG_CACHE_HOME");
             let user_dirs =
@@ -57,5 +56,6 @@ pub(super) fn for_run(
             ));
             Ok(user_dirs)
         }
+        Err(error) => Err(error),
     }
 }

@@ -19,6 +19,49 @@ use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
 
 /// The sandbox settings that apply to all commands of this process.
+///
+/// ```
+/// use cofferdam_confine::{CommandSandbox, HostEnvironment};
+/// use cofferdam_policy::{CommandRules, SandboxLevel};
+///
+/// let sandbox = |rules| {
+///     let (program, set_aside) = ("my-program".into(), "/home/me/.local/state/set-aside".into());
+///     CommandSandbox::new(program, rules, set_aside, HostEnvironment::default())
+/// };
+/// // The rules demand a sandbox, as they do by default, and disable each one.
+/// let demanding = CommandRules { maximum: SandboxLevel::None, ..CommandRules::default() };
+/// let denial = sandbox(demanding.clone()).allowed_level().expect_err("there is no sandbox");
+/// assert!(denial.reason.contains("level `kernel` or better"));
+/// // The rules allow commands without a sandbox.
+/// let lax = CommandRules { minimum: SandboxLevel::None, ..demanding };
+/// assert_eq!(sandbox(lax).allowed_level(), Ok(SandboxLevel::None));
+/// ```
+///
+/// [`process::run`](crate::process::run) runs a command that an
+/// [`Authorizer`](cofferdam_policy::Authorizer) permitted:
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// use cofferdam_confine::{CommandSandbox, process};
+/// use cofferdam_policy::{Permit, ProtectedPaths};
+/// use tokio_util::sync::CancellationToken;
+///
+/// # async fn example(
+/// #     sandbox: CommandSandbox,
+/// #     permit: Permit,
+/// # ) -> Result<(), Box<dyn std::error::Error>> {
+/// let level = sandbox.allowed_level().map_err(|denial| denial.reason)?;
+/// let workspace = process::CommandWorkspace {
+///     root: "/home/me/project".as_ref(),
+///     protected: &ProtectedPaths::default(),
+/// };
+/// let (limit, cancel) = (Duration::from_secs(60), CancellationToken::new());
+/// let finished = process::run(permit, workspace, limit, &cancel, &sandbox, level).await?;
+/// println!("{}", finished.stdout);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct CommandSandbox {
     program: PathBuf,
@@ -38,6 +81,7 @@ pub fn outer_repository(workspace: &Path, environment: &HostEnvironment) -> Opti
 
 /// The result of the self-tests on this machine.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct MeasuredLevel {
     /// The highest level that passed its self-test.
     pub level: SandboxLevel,
@@ -184,8 +228,13 @@ impl CommandSandbox {
     /// Returns the level in which commands run.
     ///
     /// # Errors
-    /// The machine does not reach the minimum level that the rules require.
+    /// The machine does not reach the minimum level that the rules require, or the feature `commands`
+    /// is disabled.
     pub fn allowed_level(&self) -> Result<SandboxLevel, Denial> {
+        if !os::RUNS_COMMANDS {
+            let reason = format!("{}.", PrerequisiteError::NotBuilt);
+            return Err(Denial::without_remedy(DenialCode::NoSandbox, reason));
+        }
         let MeasuredLevel { level, unavailable: lacking } = self.measured();
         if *level >= self.rules.minimum {
             return Ok(*level);

@@ -16,6 +16,7 @@ const MOST_PARTS: usize = 4096;
 
 /// The links between a path and the file that it refers to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LinkChain {
     /// The links in order, as absolute paths whose directories contain no link.
     pub links: Vec<PathBuf>,

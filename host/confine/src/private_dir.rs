@@ -8,6 +8,8 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 /// The reason why a directory is not private to the user.
+///
+/// This enum is closed: code that matches it decides whether the content can be trusted.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateDirError {
     /// The path cannot be created or read.

@@ -57,6 +57,9 @@ pub enum PrerequisiteError {
     /// The program that creates the macOS sandbox is missing.
     #[error("{} is missing", .0.display())]
     SandboxExec(PathBuf),
+    /// The feature `commands` is disabled.
+    #[error("this program was built without the command sandbox")]
+    NotBuilt,
     /// Cofferdam supports no sandbox of this operating system.
     #[error("this operating system has no supported sandbox")]
     OperatingSystem,

@@ -5,7 +5,7 @@
 //! not its declared one.
 
 /// The image types that every supported provider accepts.
-pub const MEDIA_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+pub(crate) const MEDIA_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
 /// Number of base64 characters that encode enough bytes to detect the type.
 const BASE64_PREFIX_LEN: usize = 16;
@@ -13,7 +13,7 @@ const BASE64_PREFIX_LEN: usize = 16;
 /// Returns the media type of a file by its first bytes.
 ///
 /// `None` means that the file is not an image of one of [`MEDIA_TYPES`].
-pub fn media_type(file: &[u8]) -> Option<&'static str> {
+pub(crate) fn media_type(file: &[u8]) -> Option<&'static str> {
     match file {
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
         [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
@@ -26,7 +26,7 @@ pub fn media_type(file: &[u8]) -> Option<&'static str> {
 /// Returns the media type of a file that is encoded in base64.
 ///
 /// `None` also covers text that is not base64.
-pub fn media_type_from_base64(text: &str) -> Option<&'static str> {
+pub(crate) fn media_type_from_base64(text: &str) -> Option<&'static str> {
     use base64::Engine as _;
     let beginning = text.get(..BASE64_PREFIX_LEN).unwrap_or(text);
     media_type(&base64::engine::general_purpose::STANDARD.decode(beginning).ok()?)

@@ -18,8 +18,20 @@
 //! - [`plugins`]: third-party plugins and their acceptance: fetch, accept, store, remove.
 //!
 //! Every module may use [`terminal_escape`] (untrusted text made safe for a terminal),
-//! [`private_dir`] and [`own_file`] (directories and files of this user alone), [`image_type`]
-//! (images that models accept), [`random`], and `bounded_json` (untrusted JSON within limits).
+//! [`private_dir`] and [`own_file`] (directories and files of this user alone), `image_type`
+//! (images that models accept), `random`, and `bounded_json` (untrusted JSON within limits).
+//!
+//! # Public names
+//!
+//! Most programs need only [`Host`], [`HostBuilder`], [`Session`] and [`HelperProcesses`], which
+//! are also at the root of the crate. Every other name has one place: the public module that it
+//! belongs to. The first file of each module lists its public names with `pub use`; its submodules
+//! are private. Names of `cofferdam-policy` are in [`policy`]. The file `public-api.txt` beside the
+//! manifest of each crate lists its whole interface, and a test compares it with the code.
+//!
+//! Enums and structs that will grow are `#[non_exhaustive]`: errors, events, records and settings.
+//! A type whose exhaustive `match` protects a decision stays closed, such as
+//! [`policy::Verdict`], and its documentation says so.
 
 pub mod agent;
 pub mod audit;
@@ -27,10 +39,10 @@ mod bounded_json;
 pub mod config;
 pub mod conversation;
 pub mod host;
-pub mod image_type;
+mod image_type;
 pub mod model;
 pub mod plugins;
-pub mod random;
+mod random;
 pub mod sandbox;
 pub mod session;
 pub mod tools;

@@ -4,14 +4,14 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 /// Returns 64 random bits, taken from the keys of a standard library hasher.
-pub fn next_u64() -> u64 {
+pub(crate) fn next_u64() -> u64 {
     RandomState::new().hash_one(0_u8)
 }
 
 /// Returns a random duration between three quarters of `pause` and all of it.
 ///
 /// The spread keeps many waiting clients from retrying at the same moment.
-pub fn jitter(pause: Duration) -> Duration {
+pub(crate) fn jitter(pause: Duration) -> Duration {
     #[expect(clippy::cast_precision_loss, reason = "24 bits fit exactly")]
     let fraction = (next_u64() >> 40) as f64 / (1_u64 << 24) as f64;
     pause - pause.mul_f64(0.25 * fraction)

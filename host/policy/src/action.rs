@@ -8,6 +8,8 @@ use super::pattern::HostAddress;
 use super::{Effect, WorkspacePath};
 
 /// The kind of an action. Each kind has a section in a policy file.
+///
+/// This enum is closed: code that explains decisions has to treat each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionKind {

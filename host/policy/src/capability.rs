@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 /// A capability that a tool declares it needs. A declaration alone grants nothing: see
 /// [`Grants`](super::Grants).
+///
+/// This enum is closed: code that grants, compares or explains permissions has to treat each one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Capability {
@@ -28,6 +30,7 @@ pub enum Capability {
 /// A capability without its parameters, as policy files specify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CapabilityKind {
     /// Reads the files of the workspace.
     ReadFiles,

@@ -7,6 +7,8 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 /// The name of a limit of a call. The name includes the unit.
+///
+/// This enum is closed: each limit has to be enforced where calls run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CapName {

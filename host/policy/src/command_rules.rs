@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Policy, SourceLocation};
 
 /// The strength of the command sandbox, the weakest level first.
+///
+/// This enum is closed: code that starts commands has to treat each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SandboxLevel {

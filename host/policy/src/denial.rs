@@ -22,6 +22,7 @@ pub struct Denial {
 /// The kind of a denial, stable across versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum DenialCode {
     /// The tool lacks the permission for the action.
     NotGranted,

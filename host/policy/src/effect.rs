@@ -10,6 +10,8 @@ use super::{
 };
 
 /// An effect of a tool call, which needs a permit.
+///
+/// This enum is closed: code that matches it has to treat each kind of effect.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Effect {
@@ -51,6 +53,7 @@ pub enum Effect {
 
 /// An effect that needs a decision of the user, with all the data for that decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ApprovalQuestion {
     /// The name of the tool that proposes the effect.
     pub tool: String,

@@ -14,6 +14,7 @@ use super::{
 /// One check of a decision, in the order of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum DecisionCheck {
     /// Finds a `deny` rule that covers the action.
     DenyRules,
@@ -39,6 +40,7 @@ pub enum DecisionCheck {
 
 /// A completed check, with its answer if it had one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DecisionStep {
     /// The check that was made.
     pub check: DecisionCheck,

@@ -24,6 +24,8 @@ pub struct Grants {
 }
 
 /// The access of a tool to the files of the workspace.
+///
+/// This enum is closed: code that matches it has to treat each kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileGrant {

@@ -55,6 +55,7 @@ impl RuleOrigin {
 /// An error in a policy file. The program rejects the whole file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{location}: {problem}")]
+#[non_exhaustive]
 pub struct PolicyError {
     /// The location of the error.
     pub location: SourceLocation,

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 /// The default decision for actions that no rule covers. The user chooses it; a model never does.
+///
+/// This enum is closed: each mode has to be offered and explained wherever the user chooses one.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

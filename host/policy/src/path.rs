@@ -26,6 +26,7 @@ pub struct WorkspacePath(String);
 
 /// The reason why a text is not a workspace path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PathError {
     /// The path is absolute. The second field is the relative path to use instead, if there is one.
     #[error(

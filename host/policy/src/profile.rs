@@ -10,6 +10,7 @@ use super::{PolicyError, PolicyLayer, PolicyLevel};
 /// A built-in policy that the user or a policy file chooses by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum PolicyProfile {
     /// Allows tools to read everything and to change nothing.
     ReadOnly,

@@ -10,6 +10,8 @@ use super::{
 };
 
 /// The decision about an action, the loosest first.
+///
+/// This enum is closed: code that matches it has to treat each verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -23,6 +25,7 @@ pub enum Verdict {
 
 /// A rule as written, for explanations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RuleReference {
     /// The verdict that the rule gives.
     pub verdict: Verdict,

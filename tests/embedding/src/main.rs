@@ -17,10 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("usage: cofferdam-embedding WORKSPACE PLUGIN TOOL BASE-URL".into());
     };
     let host = Host::builder(workspace).helper_processes(helpers).plugin(plugin).build()?;
-    let settings = ModelSettings {
-        base_url: Some(base_url.clone()),
-        ..ModelSettings::from_env(|name| std::env::var(name).ok())
-    };
+    let mut settings = ModelSettings::from_env(|name| std::env::var(name).ok());
+    settings.base_url = Some(base_url.clone());
     let model = connect(&"openai:gpt-5".parse()?, &settings)?;
     tokio::runtime::Runtime::new()?.block_on(async {
         let result = host.call_tool(tool, &json!({"path": "one call"})).await?;

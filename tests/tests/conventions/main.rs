@@ -7,6 +7,7 @@ mod components;
 mod modes;
 mod modules;
 mod names;
+mod public_api;
 mod registry_hosts;
 mod rules;
 mod sources;

@@ -60,12 +60,10 @@ fn conversations() -> impl Strategy<Value = Value> {
 fn send(provider: Provider, transcript: &Transcript) -> ProviderServer {
     let server = provider.serve([text_reply("Good.")]);
     let key = ApiKey::new(server.key());
-    let settings = ModelSettings {
-        base_url: Some(server.base_url()),
-        openai_key: key.clone(),
-        anthropic_key: key,
-        ..ModelSettings::default()
-    };
+    let mut settings = ModelSettings::default();
+    settings.base_url = Some(server.base_url());
+    settings.openai_key = key.clone();
+    settings.anthropic_key = key;
     let spec: ModelSpec = provider.model().parse().expect("it is a model");
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

@@ -39,7 +39,7 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
         }
         return prune::run(common, &store, which);
     }
-    let AuditInspection { mut logs, directory_error: problem } = inspect_logs(&store)?;
+    let AuditInspection { mut logs, directory_error: problem, .. } = inspect_logs(&store)?;
     if let Some(prefix) = session {
         logs.retain(|log| {
             log.session().is_some_and(|id| id.starts_with(prefix))

@@ -27,9 +27,7 @@ pub(super) fn run(common: &CommonArgs, store: &AuditStore, args: &AuditPruneArgs
     )?;
     let pruned = prune_logs(store, &audit, before, args.force).map_err(|error| match error {
         PruneError::Audit(error) => CliError::from(error),
-        error @ (PruneError::RecordFailed(_) | PruneError::InvalidLog(_)) => {
-            CliError::new(error.to_string())
-        }
+        error => CliError::new(error.to_string()),
     })?;
     print_line(&format!("Removed {} logs with {} records.", pruned.logs, pruned.records));
     if pruned.logs > 0 {

@@ -6,6 +6,7 @@ use cofferdam::audit::{
 };
 use cofferdam::conversation::ResultStatus;
 use cofferdam::policy::Verdict;
+use serde::Serialize;
 
 /// Maximum number of changes of one write that are listed.
 const MAX_CHANGES: usize = 5;
@@ -47,6 +48,7 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
                 newest.log, newest.hash
             )
         }
+        other => self::describe_as_json(other),
     })
 }
 
@@ -76,7 +78,13 @@ fn describe_effect(effect: &EffectRecord) -> String {
         EffectRecord::Fetch { method, url, .. } => format!("{method} {url}"),
         EffectRecord::Confirmed => "running".to_owned(),
         EffectRecord::Plan { then, .. } => format!("the plan, followed by mode {then}"),
+        other => self::describe_as_json(other),
     }
+}
+
+/// Describes a part of a record that has no text of its own, so that no record is hidden.
+fn describe_as_json(part: &impl Serialize) -> String {
+    serde_json::to_string(part).unwrap_or_else(|error| format!("a record without a text: {error}"))
 }
 
 fn describe_path_change(change: &PathChangeRecord) -> String {
@@ -119,6 +127,7 @@ fn describe_authority(by: &DecisionAuthority) -> String {
         }
         DecisionAuthority::Mode { mode } => format!("mode {mode}"),
         DecisionAuthority::Reading { .. } => "reading".to_owned(),
+        other => self::describe_as_json(other),
     }
 }
 
@@ -137,6 +146,7 @@ fn describe_scope(scope: &ApprovedScope) -> String {
         ApprovedScope::Fetch { tool, method, host } => {
             format!("{method} requests of {tool} to {host}")
         }
+        other => self::describe_as_json(other),
     }
 }
 
@@ -168,6 +178,7 @@ fn describe_setting_change(changed: &SettingChange) -> String {
         SettingChange::Undo { tool: None, .. } => {
             "undone: the interrupted change, if there was one".to_owned()
         }
+        other => self::describe_as_json(other),
     }
 }
 
@@ -203,6 +214,7 @@ fn describe_command(command: &CommandRun) -> String {
         Some(CommandEnd::Exited(code)) => format!("exited {code}"),
         Some(CommandEnd::Killed(signal)) => format!("killed by signal {signal}"),
         Some(CommandEnd::TimedOut) => "timed out".to_owned(),
+        Some(other) => self::describe_as_json(&other),
         None => "stopped".to_owned(),
     };
     let digest = &command.line_sha256;

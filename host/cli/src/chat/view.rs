@@ -264,6 +264,7 @@ impl ViewState {
             | AgentEvent::RequestStarted { .. }
             | AgentEvent::Answered(_)
             | AgentEvent::CallsRequested(_) => {}
+            _ => {}
         }
     }
 

@@ -232,6 +232,7 @@ fn line(event: &AgentEvent<'_>) -> Option<Value> {
         | AgentEvent::CallsRequested(_)
         | AgentEvent::TurnFinished(_)
         | AgentEvent::RequestFinished { .. } => return None,
+        _ => return None,
     })
 }
 

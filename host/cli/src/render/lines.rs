@@ -60,6 +60,8 @@ impl FinishedCall<'_> {
             (ResultStatus::Ok, Some(ToolView::Table { header, rows })) => {
                 preview_lines(&format_table(header, rows), MAX_DIFF_LINES)
             }
+            // A view that this program cannot show: the user sees what the model sees.
+            (ResultStatus::Ok, Some(_)) => preview_lines(&self.result.text(), MAX_PREVIEW_LINES),
             (ResultStatus::Ok, None) if self.tier == Some(Tier::Write) => {
                 preview_lines(&self.result.text(), MAX_PREVIEW_LINES)
             }

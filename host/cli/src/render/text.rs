@@ -132,6 +132,7 @@ impl TextRenderer {
             }
             AgentEvent::Notice(text) => self.print_line(&lines::notice_line(text)),
             AgentEvent::RequestFinished { outcome } => self.finish_request(outcome),
+            _ => {}
         }
     }
 

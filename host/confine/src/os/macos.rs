@@ -1,8 +1,6 @@
-//! Support for macOS.
+//! The sandbox of commands on macOS.
 //!
-//! - Compiler process: the kernel enforces the limit on processor time, but not on memory, because
-//!   `RLIMIT_AS` is only advisory there.
-//! - Commands: one level, `kernel`, with a Seatbelt profile through `sandbox-exec`. The profile
+//! - There is one level, `kernel`, with a Seatbelt profile through `sandbox-exec`. The profile
 //!   contains the protected paths.
 //! - Processes that leave the command's group are found by their parents and killed as far as that
 //!   chain can be followed. macOS has no way to adopt orphans.
@@ -13,10 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, getpid, getrlimit, kill_process_group, setrlimit, setsid,
-};
+use rustix::process::{Pid, Resource, Signal, getpid, kill_process_group, setsid};
 
+use super::other_process::set_limit;
 use super::seatbelt::SeatbeltProfile;
 use crate::error::{RemainingProcesses, StepProblem};
 use crate::{
@@ -26,18 +23,6 @@ use crate::{
 use cofferdam_policy::SandboxLevel;
 
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
-
-pub(crate) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
-    set_limit(Resource::Cpu, time.as_secs())
-}
-
-pub(crate) fn protect_process_memory() {}
-
-/// Returns the path of this program. macOS offers no other reference, so a user who can write there
-/// can replace it.
-pub(crate) fn current_program() -> std::io::Result<PathBuf> {
-    std::env::current_exe()
-}
 
 pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
     Err(PrerequisiteError::Namespaces)
@@ -187,11 +172,6 @@ fn descendants() -> Vec<Pid> {
         found.extend(generation.iter().filter_map(|pid| Pid::from_raw(*pid)));
     }
     found
-}
-
-fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
-    let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
-    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// Waits until the child ends, the link closes, or the time is over. Polls often, because macOS has

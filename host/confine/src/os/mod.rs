@@ -1,20 +1,40 @@
-//! Support for each operating system, one module each, which states what it enforces.
+//! Support for each operating system: `*_process` for processes of this program, and one module for
+//! the sandbox of commands. Each states what it enforces.
 
 #[cfg(target_os = "linux")]
-mod linux;
+mod linux_process;
 #[cfg(target_os = "linux")]
-pub(super) use linux::*;
+use linux_process as own_process;
+#[cfg(not(target_os = "linux"))]
+mod other_process;
+#[cfg(not(target_os = "linux"))]
+use other_process as own_process;
+
+#[cfg(all(feature = "commands", target_os = "linux"))]
+mod linux;
+#[cfg(all(feature = "commands", target_os = "linux"))]
+use linux as command_sandbox;
 
 // The profile is plain text, and tests check it on every system.
-#[cfg(any(target_os = "macos", test))]
+#[cfg(any(all(feature = "commands", target_os = "macos"), test))]
 mod seatbelt;
 
-#[cfg(target_os = "macos")]
+#[cfg(all(feature = "commands", target_os = "macos"))]
 mod macos;
-#[cfg(target_os = "macos")]
-pub(super) use macos::*;
+#[cfg(all(feature = "commands", target_os = "macos"))]
+use macos as command_sandbox;
 
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-mod other;
-#[cfg(not(any(target_os = "linux", target_os = "macos")))]
-pub(super) use other::*;
+#[cfg(not(all(feature = "commands", any(target_os = "linux", target_os = "macos"))))]
+mod no_sandbox;
+#[cfg(not(all(feature = "commands", any(target_os = "linux", target_os = "macos"))))]
+use no_sandbox as command_sandbox;
+
+pub(super) use command_sandbox::{
+    adopt_orphans, check_kernel_support, close_inherited_files, confine_this_process,
+    count_descendants, end_processes_of, find_bubblewrap, kill_descendants, known_gaps,
+    sandbox_command, sandbox_process_depth, terminate_descendants, wait_for_child_or_link,
+};
+pub(super) use own_process::{current_program, limit_compiler, protect_process_memory};
+
+/// Whether this program can run commands.
+pub(super) const RUNS_COMMANDS: bool = cfg!(feature = "commands");

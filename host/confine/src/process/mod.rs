@@ -63,6 +63,7 @@ impl CommandWorkspace<'_> {
 
 /// The result of a command that ran to an end.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct FinishedCommand {
     /// How the command ended.
     pub ending: CommandEnding,

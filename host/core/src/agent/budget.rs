@@ -9,7 +9,7 @@ use std::str::FromStr;
 use super::ports::ToolChoice;
 
 /// The turn limit if none is configured.
-pub const DEFAULT_MAX_TURNS: u32 = 40;
+const DEFAULT_MAX_TURNS: u32 = 40;
 
 /// A limit on turns with tool calls, at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

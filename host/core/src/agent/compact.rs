@@ -12,6 +12,8 @@ use crate::conversation::{ModelResponse, StopReason, TokenUsage, Transcript, Tur
 /// The outcome of an attempt to compact the conversation.
 ///
 /// Every outcome but `Done` leaves the conversation unchanged.
+///
+/// This enum is closed: a program has to report each outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CompactionOutcome {
     /// A summary replaces the oldest part in what is sent.

@@ -15,6 +15,28 @@ use crate::policy::Tier;
 /// A receiver of the events of a request.
 ///
 /// An observer cannot fail and cannot change what happens (R-34).
+///
+/// ```
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// use cofferdam::agent::events::{AgentEvent, Observer};
+///
+/// /// Counts the calls that were denied.
+/// #[derive(Default)]
+/// struct DenialCounter(AtomicUsize);
+///
+/// impl Observer for DenialCounter {
+///     fn observe(&self, event: &AgentEvent<'_>) {
+///         if let AgentEvent::CallFinished { denied: Some(_), .. } = event {
+///             self.0.fetch_add(1, Ordering::Relaxed);
+///         }
+///     }
+/// }
+///
+/// let counter = DenialCounter::default();
+/// counter.observe(&AgentEvent::Notice("The policy file was changed."));
+/// assert_eq!(counter.0.into_inner(), 0);
+/// ```
 pub trait Observer: Send + Sync {
     /// Receives one event.
     ///
@@ -31,6 +53,7 @@ pub trait Observer: Send + Sync {
 
 /// An event of a request.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum AgentEvent<'a> {
     /// A request begins with the user's prompt.
     RequestStarted {
@@ -127,6 +150,7 @@ pub enum AgentEvent<'a> {
 
 /// The reason why a call was denied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct DeniedCallSummary {
     /// A short and stable code, such as `policy`, `mode` or `rejected-by-user`.
     pub code: String,
@@ -140,6 +164,7 @@ pub struct DeniedCallSummary {
 ///
 /// The state is restored when the session is resumed. Only the tool runner interprets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolStateDelta {
     /// The component that the tool belongs to.
     pub component: String,
@@ -210,6 +235,7 @@ mod base64_text {
 
 /// A step that makes the conversation fit into the model's context window.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum ContextFitting<'a> {
     /// Old results are no longer sent.
     Pruned(PrunedOutput),
@@ -231,6 +257,7 @@ pub enum ContextFitting<'a> {
 /// A view that a tool shows to the user in place of its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ToolView {
     /// Plain text, shown as it is.
     Text(String),

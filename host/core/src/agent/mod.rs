@@ -28,11 +28,12 @@ mod summarise;
 mod system_prompt;
 
 pub use active_time::{ActiveTime, ClockPause};
-pub use budget::{DEFAULT_MAX_TURNS, InvalidTurnLimit, TurnLimit};
+pub use budget::{InvalidTurnLimit, TurnLimit};
 pub use call_settings::{InvalidParallelLimit, ParallelLimit, ReorderPolicy};
 pub use compact::CompactionOutcome;
 pub use interventions::InterventionSettings;
 pub use outcome::RequestOutcome;
 pub use request::{Agent, RequestId};
-pub use sub_agents::{SUB_AGENT_TURN_LIMIT, SubAgentMaker};
+pub(crate) use sub_agents::SUB_AGENT_TURN_LIMIT;
+pub use sub_agents::SubAgentMaker;
 pub use system_prompt::SystemPrompt;

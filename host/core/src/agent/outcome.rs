@@ -5,6 +5,8 @@ use serde::Serialize;
 /// The complete list of the ways in which a request can end.
 ///
 /// After each of them the transcript is valid and can be continued.
+///
+/// This enum is closed: a program has to report each way in which a request ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum RequestOutcome {

@@ -100,6 +100,7 @@ impl ToolDefinition {
 
 /// A piece of a response that is still arriving.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ResponseDelta<'a> {
     /// A further piece of text.
     Text(&'a str),
@@ -141,6 +142,7 @@ impl ModelError {
 
 /// The category of a failed model request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelErrorKind {
     /// The caller cancelled the request.
     Aborted,

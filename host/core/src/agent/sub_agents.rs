@@ -13,7 +13,7 @@ use super::request::{Agent, RequestId};
 use crate::conversation::Transcript;
 
 /// The default limit on turns with tool calls of a sub-agent, half of that of a request.
-pub const SUB_AGENT_TURN_LIMIT: u32 = 20;
+pub(crate) const SUB_AGENT_TURN_LIMIT: u32 = 20;
 
 /// A factory that creates one sub-agent for each task.
 pub struct SubAgentMaker {

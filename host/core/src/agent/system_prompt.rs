@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 /// The facts that the system prompt is built from.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct SystemPrompt {
     /// The absolute path of the workspace.
     pub workspace: String,

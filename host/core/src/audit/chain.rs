@@ -53,6 +53,7 @@ impl ChainEnd {
 
 /// The first error in a chain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ChainBreak {
     /// The line number, counted from 1.
     pub line: u64,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// An error that makes the audit log unusable.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuditError {
     /// The log file or its directory cannot be used.
     #[error("cannot use the audit log {}: {source}", path.display())]

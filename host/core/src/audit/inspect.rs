@@ -13,6 +13,7 @@ use super::{AuditError, AuditLogName, AuditStore};
 
 /// All logs of a user after verification.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct AuditInspection {
     /// The logs, oldest first.
     pub logs: Vec<InspectedLog>,
@@ -22,6 +23,7 @@ pub struct AuditInspection {
 
 /// A log after verification.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct InspectedLog {
     /// The name of the log.
     pub name: AuditLogName,

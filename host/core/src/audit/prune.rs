@@ -9,6 +9,7 @@ use super::{AuditError, AuditStore, AuditWriter, InspectedLog, inspect_logs};
 
 /// The logs that were removed, or would be removed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PruneReport {
     /// The number of logs.
     pub logs: u64,
@@ -22,6 +23,7 @@ pub struct PruneReport {
 
 /// An error that kept some or all logs from being removed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PruneError {
     /// The logs cannot be read or removed.
     #[error(transparent)]

@@ -16,6 +16,7 @@ use crate::policy::{ApprovalMode, Policy, SourceLocation};
 ///
 /// `None` means that the setting has its default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingOrigins {
     /// The origin of `[audit] enabled`.
     pub audit_enabled: Option<String>,
@@ -39,6 +40,7 @@ pub struct SettingOrigins {
 
 /// A setting with its effective value and the source of that value.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingInForce {
     /// The name of the setting, such as `commands.network`.
     pub name: &'static str,

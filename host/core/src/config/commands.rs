@@ -9,6 +9,7 @@ use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
 
 /// The reason why the `[commands]` section is invalid.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidCommands {
     /// `commands.at_most` is lower than `commands.minimum`.
     #[error(

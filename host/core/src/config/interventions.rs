@@ -7,6 +7,7 @@ use crate::agent::InterventionSettings;
 /// The switches of the host's notes to the model, each on, off or unset.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawInterventions {
     /// The note that the turn limit is reached.
     pub limit: Option<bool>,

@@ -21,6 +21,7 @@ const CONFIGURATION: &str = "configuration";
 /// The content of `config.toml`, in which every key is optional.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawConfig {
     /// The model, such as `anthropic:claude-…` or `ollama:…`.
     pub model: Option<Spanned<String>>,
@@ -67,6 +68,7 @@ struct ConfigFile {
 /// The `[commands]` section: sandbox and limits of approved commands.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawCommands {
     /// The minimum sandbox level; commands are refused if it is not available.
     pub minimum: Option<Spanned<SandboxLevel>>,
@@ -106,6 +108,7 @@ struct RawConfigTool {
 /// The `[dispatch]` section: scheduling of calls.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawDispatch {
     /// The maximum number of parallel calls, from 1 to 64.
     pub max_parallel: Option<usize>,
@@ -131,6 +134,7 @@ pub struct RawCredential {
 /// The `[audit]` section: settings of the audit log.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawAuditSettings {
     /// Whether the audit log is written; the default is `true`.
     pub enabled: Option<Spanned<bool>>,
@@ -151,6 +155,7 @@ pub enum RawApi {
 /// The `[provider]` section: access to the model.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct RawProvider {
     /// The address of the API, in place of the provider's own.
     pub base_url: Option<Spanned<String>>,
@@ -172,6 +177,7 @@ pub struct RawProvider {
 
 /// The reason why the configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read or cannot be trusted.
     #[error(transparent)]

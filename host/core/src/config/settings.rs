@@ -39,6 +39,7 @@ pub struct SettingsFlags {
 
 /// The resolved settings of a run.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunSettings {
     /// The chosen model; `None` selects any model that is available.
     pub model: Option<String>,
@@ -76,6 +77,7 @@ pub struct RunSettings {
 
 /// The settings of the audit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AuditSettings {
     /// Whether the audit log is written.
     pub enabled: bool,
@@ -85,6 +87,7 @@ pub struct AuditSettings {
 
 /// The settings for access to the model.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ProviderSettings {
     /// The address of the API, in place of the provider's own.
     pub base_url: Option<String>,
@@ -106,6 +109,7 @@ pub struct ProviderSettings {
 
 /// The reason why the settings of a run are invalid.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SettingsError {
     /// `COFFERDAM_MAX_PARALLEL` is out of range.
     #[error("COFFERDAM_MAX_PARALLEL: {0}")]

@@ -18,6 +18,7 @@ const STICKY_BIT: u32 = 0o1000;
 /// The reason why a file cannot be read or cannot be trusted.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {problem}", path.display())]
+#[non_exhaustive]
 pub struct TrustedFileError {
     /// The path of the file or of its directory.
     pub path: PathBuf,

@@ -34,6 +34,7 @@ pub struct HomeDirectoryError;
 
 /// The reason why the directories of this user cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum UserDirectoryError {
     /// There is no home directory.
     #[error(transparent)]

@@ -37,8 +37,9 @@ pub use ids::CallId;
 pub use open_turn::{CallProgressSlot, OpenTurn};
 pub use prune::{PruneLimits, PrunedOutput};
 pub use repair::FoundMessage;
+pub(crate) use response::INVALID_UTF8;
 pub use response::{
-    INVALID_UTF8, ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage, ToolCall,
+    ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage, ToolCall,
 };
 pub use result::{ResultContent, ResultStatus, ToolResult};
 pub use sent::{PRUNED_PLACEHOLDER, SentTranscript, SentTurn};

@@ -65,7 +65,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments exactly as the model wrote them, normally JSON text.
     ///
-    /// An empty string means no arguments. [`INVALID_UTF8`] replaces bytes that are not UTF-8.
+    /// An empty string means no arguments. The character U+001A replaces bytes that are not UTF-8.
     pub arguments: String,
 }
 
@@ -73,7 +73,7 @@ pub struct ToolCall {
 ///
 /// Valid JSON cannot contain this character. So such a call is refused, instead of run with
 /// arguments that differ from what the model wrote.
-pub const INVALID_UTF8: char = '\u{1A}';
+pub(crate) const INVALID_UTF8: char = '\u{1A}';
 
 /// The reasoning of a model, in the forms that providers want to receive again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -107,6 +107,7 @@ pub enum ModelReasoning {
 /// The reason why a model stopped, as the provider reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StopReason {
     /// The model finished its response.
     #[default]

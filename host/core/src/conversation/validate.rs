@@ -7,6 +7,7 @@ use super::{AssistantTurn, ResultContent, Transcript, TurnContentBlock, TurnInde
 /// A rule that a transcript breaks, and the position of the violation.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("exchange {exchange}, turn {turn}: {rule}")]
+#[non_exhaustive]
 pub struct TranscriptViolation {
     /// The number of the exchange, from 1.
     pub exchange: usize,

@@ -62,9 +62,29 @@ pub use sandbox_setup::create_sandbox;
 pub use session::Session;
 pub use session_record::SessionRecord;
 pub use settings::RequestSettings;
-pub use system_prompt::{GUIDE_FILE, MAX_GUIDE_BYTES};
 
 /// A workspace with its policy and its tools. Clones share everything.
+///
+/// ```
+/// use cofferdam::Host;
+/// use serde_json::json;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let workspace = tempfile::tempdir()?;
+/// std::fs::write(workspace.path().join("prices.txt"), "adult 450\nchild 225\n")?;
+/// let host = Host::builder(workspace.path()).build()?;
+/// let result = host.call_tool("read_file", &json!({"path": "prices.txt"})).await?;
+/// assert!(result.text().contains("child 225"));
+///
+/// // There is no approver, so everything that needs approval is denied.
+/// let change = json!({"path": "prices.txt", "content": "adult 0\n"});
+/// let result = host.call_tool("write_file", &change).await?;
+/// assert!(result.text().contains("denied"));
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Host {
     shared: Arc<SharedHost>,

@@ -18,6 +18,47 @@ use crate::tools::{Dispatcher, OutputFiles, SubAgentRunner};
 
 /// A request of a [`Session`] that is ready to run. When it is dropped, the session can prepare the
 /// next one.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use cofferdam::Host;
+/// use cofferdam::agent::events::{AgentEvent, Observer};
+/// use cofferdam::agent::ports::LanguageModel;
+/// use cofferdam::model::ReplayModel;
+/// use tokio_util::sync::CancellationToken;
+///
+/// /// Prints the lines that a terminal would show.
+/// struct EventPrinter;
+///
+/// impl Observer for EventPrinter {
+///     fn observe(&self, event: &AgentEvent<'_>) {
+///         match event {
+///             AgentEvent::CallStarted { summary, .. } => println!("call: {summary}"),
+///             AgentEvent::Notice(text) => println!("notice: {text}"),
+///             _ => {}
+///         }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # tokio::runtime::Runtime::new()?.block_on(async {
+/// # let workspace = tempfile::tempdir()?;
+/// // A recorded model in place of a provider.
+/// let recording = r#"{"cofferdam_recording": 1}
+///     {"blocks": [{"text": "It has two lines."}]}"#;
+/// let model: Arc<dyn LanguageModel> = Arc::new(ReplayModel::parse(recording)?);
+/// let host = Host::builder(workspace.path()).without_built_in_tools().build()?;
+/// let mut session = host.session(model);
+/// let request = session.prepare(&EventPrinter)?;
+/// // A clone of this token can cancel the request from another task.
+/// let cancel = CancellationToken::new();
+/// let outcome = request.run("How long is README.md?", &cancel).await;
+/// assert_eq!(outcome.text(), Some("It has two lines."));
+/// # Ok(())
+/// # })
+/// # }
+/// ```
 pub struct PreparedRequest<'a> {
     session: &'a mut Session,
     id: RequestId,

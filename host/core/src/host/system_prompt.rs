@@ -5,9 +5,9 @@ use crate::agent::{ReorderPolicy, SystemPrompt};
 use crate::policy::ApprovalMode;
 
 /// The project's guide for agents.
-pub const GUIDE_FILE: &str = "AGENTS.md";
+const GUIDE_FILE: &str = "AGENTS.md";
 /// The largest part of the guide in the system prompt, in bytes.
-pub const MAX_GUIDE_BYTES: usize = 64 << 10;
+const MAX_GUIDE_BYTES: usize = 64 << 10;
 
 impl Host {
     /// Builds the system prompt of a request in a mode.
@@ -22,7 +22,7 @@ impl Host {
         }
     }
 
-    /// Returns the project's current guide for agents, cut to [`MAX_GUIDE_BYTES`].
+    /// Returns the project's current guide for agents, `AGENTS.md`, cut to 64 KiB.
     pub fn guide(&self) -> Option<String> {
         let (text, has_more) =
             self.workspace().read_prefix(GUIDE_FILE, MAX_GUIDE_BYTES).ok().flatten()?;

@@ -23,12 +23,7 @@ impl ApiKey {
         (!key.is_empty()).then(|| Self(key.to_owned()))
     }
 
-    /// Returns the plain key, for the header of a request.
-    pub(super) fn expose(&self) -> &str {
-        &self.0
-    }
-
-    /// Returns the plain key for a header of another service, for callers that handle it with care.
+    /// Returns the plain key for the header of a request, for callers that handle it with care.
     pub fn to_header(&self) -> String {
         self.0.clone()
     }
@@ -100,7 +95,7 @@ mod tests {
     fn a_key_is_not_printed() {
         let key = ApiKey::new(" sk-very-secret\n").expect("not blank");
         assert_eq!(format!("{key:?}"), "Secret(…)");
-        assert_eq!(key.expose(), "sk-very-secret");
+        assert_eq!(key.to_header(), "sk-very-secret");
         assert_eq!(ApiKey::new(" \n"), None);
     }
 

@@ -4,14 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::api_key::ApiKey;
-use super::known_models;
-use super::ollama;
+use super::connect::OLLAMA_URL;
+use super::providers;
 use super::recording::RecordingError;
-use super::retry::RetryTiming;
+use super::timing::RetryTiming;
 use crate::terminal_escape;
 
 /// The provider of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ProviderKind {
     /// OpenAI, or any server that implements its chat completions.
     OpenAi,
@@ -37,11 +38,21 @@ impl ProviderKind {
 
 /// The API of OpenAI, or of a compatible server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum OpenAiApi {
     /// Chat completions, which every compatible server implements.
     ChatCompletions,
     /// The Responses API, which OpenAI's newest models require for tools.
     Responses,
+}
+
+/// Returns the default model of a provider, if it has one.
+fn default_model(provider: ProviderKind) -> Option<&'static str> {
+    match provider {
+        ProviderKind::OpenAi => Some("gpt-6-sol"),
+        ProviderKind::Anthropic => Some("claude-sonnet-5-5"),
+        ProviderKind::Ollama | ProviderKind::Replay => None,
+    }
 }
 
 /// A model with its provider.
@@ -93,8 +104,9 @@ impl FromStr for ModelSpec {
             None => return Err(ModelChoiceError::Unknown(terminal_escape::escape_line(text, 80))),
         };
         let model = match model.trim() {
-            "" => known_models::default_model(provider)
-                .ok_or(ModelChoiceError::NoDefaultModel(provider.name()))?,
+            "" => {
+                default_model(provider).ok_or(ModelChoiceError::NoDefaultModel(provider.name()))?
+            }
             model => model,
         };
         Ok(Self { provider, model: model.to_owned() })
@@ -105,6 +117,7 @@ impl FromStr for ModelSpec {
 ///
 /// They come from the environment and the configuration.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct ModelSettings {
     /// The base URL of the API, if it is not the provider's own.
     pub base_url: Option<String>,
@@ -148,6 +161,7 @@ impl ModelSettings {
 
 /// A chosen model, with a notice about the choice.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelChoice {
     /// The chosen model and its provider.
     pub spec: ModelSpec,
@@ -157,6 +171,7 @@ pub struct ModelChoice {
 
 /// An error when choosing or connecting to a model.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ModelChoiceError {
     /// The name does not identify a provider.
     #[error(
@@ -217,7 +232,10 @@ pub enum ModelChoiceError {
     PlainHttp(String),
     /// The HTTP client cannot be created.
     #[error("cannot create the HTTP client: {0}")]
-    Client(#[from] reqwest::Error),
+    Client(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The program has no clients of providers, because the feature `providers` is disabled.
+    #[error("cannot connect to {0}: this program was built without the clients of model providers")]
+    NoProviders(&'static str),
     /// The recording cannot be read.
     #[error("cannot read the recording `{path}`: {source}")]
     UnreadableRecording {
@@ -248,7 +266,7 @@ pub async fn choose(
     named: Option<&str>,
     settings: &ModelSettings,
 ) -> Result<ModelChoice, ModelChoiceError> {
-    choose_with(named, settings, ollama::DEFAULT_ADDRESS).await
+    choose_with(named, settings, OLLAMA_URL).await
 }
 
 async fn choose_with(
@@ -264,7 +282,7 @@ async fn choose_with(
         let no_model =
             || ModelChoiceError::BaseUrlWithoutModel(terminal_escape::escape_line(base, 200));
         return choose_ollama(
-            ollama::find_model(address).await.ok_or_else(no_model)?,
+            providers::find_ollama_model(address).await.ok_or_else(no_model)?,
             "at the base URL",
         );
     }
@@ -284,8 +302,9 @@ async fn choose_with(
         }
         (None, Some(_)) => Ok(ModelChoice { spec: default(ProviderKind::OpenAi)?, notice: None }),
         (None, None) => {
-            let model =
-                ollama::find_model(ollama_address).await.ok_or(ModelChoiceError::NoModelFound)?;
+            let model = providers::find_ollama_model(ollama_address)
+                .await
+                .ok_or(ModelChoiceError::NoModelFound)?;
             choose_ollama(model, "on this machine; no key is set")
         }
     }

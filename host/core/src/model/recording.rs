@@ -34,6 +34,7 @@ pub(super) const VERSION: u32 = 1;
 
 /// An error in the text of a recording.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum RecordingError {
     /// The first line is not the header of a recording.
     #[error("not a recording: the first line must be {{\"cofferdam_recording\": {VERSION}}}")]

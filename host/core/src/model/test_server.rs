@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::retry::RetryTiming;
+use super::timing::RetryTiming;
 use crate::agent::ports::{
     LanguageModel, ModelError, ModelRequest, ResponseDelta, ToolChoice, ToolDefinition,
 };

@@ -15,6 +15,7 @@ const MAX_REDIRECTS: usize = 5;
 
 /// The progress of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FetchProgress {
     /// The number of bytes that have arrived.
     pub fetched: u64,
@@ -24,6 +25,7 @@ pub struct FetchProgress {
 
 /// The reason why a component was not fetched.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum FetchError {
     /// The file cannot be read.
     #[error(transparent)]
@@ -34,7 +36,7 @@ pub enum FetchError {
     /// The server responded with a status other than 200.
     #[error("cannot fetch it: the server responded with {0}")]
     Status(String),
-    /// The component is larger than the limit, [`MAX_COMPONENT_SIZE`].
+    /// The component is larger than the limit of 64 MiB.
     #[error("it is larger than {} MiB, the maximum for a component", MAX_COMPONENT_SIZE >> 20)]
     TooLarge,
 }

@@ -18,6 +18,7 @@ pub enum PluginSource {
 
 /// The reason why a source is not accepted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SourceError {
     /// The text is not a valid address.
     #[error("invalid URL `{0}`: {1}")]

@@ -22,6 +22,7 @@ pub struct PluginStore {
 
 /// The reason why a plugin could not be added, replaced or removed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PluginStoreError {
     /// The lock file cannot be used.
     #[error(transparent)]

@@ -44,6 +44,7 @@ impl fmt::Debug for MismatchHandler {
 
 /// An error that makes the cache directory unusable.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CacheError {
     /// The directory cannot be created or inspected.
     #[error("cannot use the cache directory {0}: {1}")]

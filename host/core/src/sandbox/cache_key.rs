@@ -25,6 +25,7 @@ pub struct CacheKey([u8; KEY_LEN]);
 
 /// An error that means that there is no key and none can be created.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CacheKeyError {
     /// The directory or the file cannot be used.
     #[error("cannot store the key of the cache in {0}: {1}")]

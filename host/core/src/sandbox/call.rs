@@ -55,6 +55,7 @@ pub struct PluginCall {
 
 /// The outcome of a call, with everything the host observed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct CallReport {
     /// The output of the tool, or why there is none.
     pub result: Result<CallOutput, CallFailure>,

@@ -45,6 +45,7 @@ pub(super) struct CommandAccess {
 
 /// The audit record of a command that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RanCommand {
     /// The SHA-256 digest of the exact command line.
     pub line_sha256: ComponentDigest,

@@ -12,7 +12,7 @@ use super::engine::{InstanceAllocation, SandboxOptions, WasmSandbox};
 use cofferdam_confine;
 
 /// The largest component that is accepted, in bytes. The largest in use, CPython's, has 18 MiB.
-pub const MAX_COMPONENT_SIZE: usize = 64 << 20;
+pub(crate) const MAX_COMPONENT_SIZE: usize = 64 << 20;
 /// The largest component in use takes 45 s of one core on a slow machine.
 const TIME_LIMIT: Duration = Duration::from_secs(180);
 /// The address space of the compiling process, in bytes.
@@ -21,8 +21,8 @@ const MEMORY_LIMIT: u64 = 8 << 30;
 /// Where components are compiled.
 #[derive(Clone, Debug)]
 pub enum CompilerKind {
-    /// In this program, started again with the argument `compile-component`. See
-    /// [`compile_from_stdin`].
+    /// In this program, started again with the argument `compile-component`, which
+    /// [`HelperProcesses::init`](crate::HelperProcesses::init) handles.
     ChildProcess(PathBuf),
     /// In this process, for trusted components.
     InProcess,
@@ -113,7 +113,7 @@ fn compile_in_child(program: &PathBuf, component: &[u8]) -> Result<Vec<u8>, Comp
 /// # Errors
 ///
 /// Returns an error if the limits cannot be set or the component cannot be compiled.
-pub fn compile_from_stdin() -> Result<(), String> {
+pub(crate) fn compile_from_stdin() -> Result<(), String> {
     cofferdam_confine::limit_compiler(2 * TIME_LIMIT, MEMORY_LIMIT)
         .map_err(|error| format!("cannot set the limits of the compiler: {error}"))?;
     let mut component = Vec::new();

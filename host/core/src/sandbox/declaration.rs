@@ -13,6 +13,7 @@ use crate::terminal_escape;
 
 /// The tools of a plugin and the imports of its component.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PluginDeclaration {
     /// The tools, in the plugin's order.
     pub tools: Vec<DeclaredTool>,
@@ -22,6 +23,7 @@ pub struct PluginDeclaration {
 
 /// A tool as its plugin describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct DeclaredTool {
     /// The name: 1 to 64 characters of `[a-zA-Z0-9_-]`.
     pub name: String,
@@ -58,6 +60,7 @@ pub(super) struct ListedTool {
 
 /// The interfaces that a component imports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ComponentImports {
     /// The names of all imported interfaces, sorted.
     pub interfaces: Vec<String>,
@@ -68,6 +71,7 @@ pub struct ComponentImports {
 /// A host interface that gives access to something outside of the sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum HostInterface {
     /// Access to the files of the workspace.
     Workspace,

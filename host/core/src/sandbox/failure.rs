@@ -9,6 +9,7 @@ use super::limits::{CallLimits, ExceededCap};
 
 /// A call that failed. The texts are written for the model and also suit the user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CallFailure {
     /// The tool rejected the input.
     #[error(

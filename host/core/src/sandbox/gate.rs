@@ -11,6 +11,8 @@ use crate::policy::{ApprovalMode, Denial, Effect, Permit};
 pub type Gate = Arc<dyn Fn(Effect) -> BoxFuture<'static, GateRuling> + Send + Sync>;
 
 /// The decision on an effect.
+///
+/// This enum is closed: a tool acts only if it was permitted to.
 #[derive(Debug)]
 pub enum GateRuling {
     /// The effect is permitted. Performing it consumes the permit.

@@ -55,6 +55,7 @@ const MOST_REPOSITORIES: usize = 4096;
 
 /// A listed file at the time of the scan.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedFile {
     /// The list that the file is on.
     pub list: BuiltInList,
@@ -64,6 +65,7 @@ pub struct ListedFile {
 
 /// A change of a listed file between two scans.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedChange {
     /// The path of the file, relative to the workspace.
     pub path: String,

@@ -45,6 +45,7 @@ pub struct LoadedPlugin {
 
 /// Why a plugin was not loaded.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The file cannot be read.
     #[error("cannot read {0}: {1}")]
@@ -144,7 +145,7 @@ impl ComponentBytes {
     /// # Errors
     ///
     /// Returns an error if the path is not a regular file or cannot be read. Reads at most one byte
-    /// more than [`MAX_COMPONENT_SIZE`]; [`WasmSandbox::load`] refuses larger components.
+    /// more than 64 MiB; [`WasmSandbox::load`] refuses larger components.
     pub fn read(path: &Path) -> Result<Self, LoadError> {
         use std::io::Read as _;
         use std::os::unix::fs::OpenOptionsExt as _;

@@ -61,12 +61,13 @@ pub use cache::{ArtifactCache, CacheError};
 pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
-pub use cofferdam_confine::{
-    CommandSandbox, HostEnvironment, MeasuredLevel, exec_confined_command, guard_supervisor,
-    outer_repository, supervise_command,
+pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository};
+pub(crate) use cofferdam_confine::{
+    current_program, exec_confined_command, guard_supervisor, supervise_command,
 };
 pub use commands::RanCommand;
-pub use compile::{CompilerKind, MAX_COMPONENT_SIZE, compile_from_stdin};
+pub use compile::CompilerKind;
+pub(crate) use compile::{MAX_COMPONENT_SIZE, compile_from_stdin};
 pub use declaration::{ComponentImports, DeclaredTool, HostInterface, PluginDeclaration};
 pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
 pub use failure::CallFailure;
@@ -83,9 +84,3 @@ pub use stage::{
 };
 pub use tool_state::{StateChange, ToolState, ToolStateStore};
 pub use workspace::{Workspace, WorkspaceError};
-
-/// Returns the path that starts this program again in its current version, even if its file is
-/// replaced.
-pub fn current_program() -> std::io::Result<std::path::PathBuf> {
-    cofferdam_confine::current_program()
-}

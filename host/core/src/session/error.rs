@@ -8,6 +8,7 @@ use super::record::FORMAT_VERSION;
 
 /// The reason why a session cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The session file or its directory cannot be used.
     #[error("cannot use `{}`: {source}", path.display())]

@@ -63,6 +63,7 @@ pub(super) const FORMAT_VERSION: u32 = 1;
 
 /// The header, which is the first line of a session log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct JournalHeader {
     cofferdam_session: u32,
     /// The ID of the session.

@@ -38,6 +38,7 @@ pub struct CheckedArguments {
 
 /// Why arguments are refused. The text goes to the model.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ArgumentsError {
     /// The text is not valid JSON.
     #[error(

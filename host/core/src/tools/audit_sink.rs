@@ -57,6 +57,7 @@ pub struct RecordFailure(pub String);
 
 /// The identity of a call, with its tool and the permissions of the tool.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct CallIdentity {
     /// The id of the call in the conversation.
     pub call: String,
@@ -76,6 +77,7 @@ pub struct CallIdentity {
 
 /// A change of what will be allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AuthorityChange<'a> {
     /// The user changed the mode.
     ModeChanged(ApprovalMode),
@@ -116,6 +118,7 @@ pub enum AuthorityChange<'a> {
 
 /// The decision on one effect.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct DecisionRecord {
     /// The effect, in full detail.
     pub effect: Effect,
@@ -127,6 +130,7 @@ pub struct DecisionRecord {
 
 /// The outcome of a decision and its basis.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecordedOutcome {
     /// The effect is allowed.
     Allowed(DecisionBasis),
@@ -136,6 +140,7 @@ pub enum RecordedOutcome {
 
 /// The basis of a decision to allow an effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DecisionBasis {
     /// The policy or the mode allowed the effect.
     Policy(AllowBasis),
@@ -147,6 +152,7 @@ pub enum DecisionBasis {
 
 /// The final record of a call that ran.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct FinishedCallRecord {
     /// The status of the result.
     pub status: ResultStatus,

@@ -34,6 +34,7 @@ pub enum PluginProvenance {
 }
 
 /// A tool that the model can call.
+#[non_exhaustive]
 pub struct CatalogTool {
     /// The declaration by its plugin.
     pub declaration: DeclaredTool,
@@ -61,6 +62,7 @@ pub struct CatalogTool {
 
 /// A plugin that is not offered to the model.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct RefusedPlugin {
     /// The origin of the plugin.
     pub origin: PluginProvenance,
@@ -81,6 +83,7 @@ impl RefusedPlugin {
 
 /// A tool that a rule or the configuration names and that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UnknownTool {
     name: String,
     /// The location of the rule; `None` for the configuration.

@@ -4,6 +4,8 @@ use super::CatalogTool;
 use crate::policy::{Effect, FileGrant, ToolId};
 
 /// The point at which each call of a tool is confirmed.
+///
+/// This enum is closed: code that matches it decides whether the user is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConfirmationRule {
     /// Calls are not confirmed; only their effects are decided on.

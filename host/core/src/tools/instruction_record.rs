@@ -57,6 +57,7 @@ pub struct InstructionRecord {
 
 /// An instruction file that changed since the last session began.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InstructionChange {
     /// The path of the file, relative to the workspace.
     pub path: String,

@@ -13,6 +13,8 @@ use super::{
 };
 
 /// The decision about an effect, with the right to cause it if it is allowed.
+///
+/// This enum is closed: code that matches it has to treat each answer.
 #[derive(Debug)]
 pub enum Authorization {
     /// The effect may happen, for this reason.
@@ -39,6 +41,7 @@ pub enum AllowBasis {
 
 /// A decision without a permit, with the checks that led to it.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct DecisionExplanation<'a> {
     /// The decision about the effect.
     pub outcome: DecisionOutcome,
@@ -62,6 +65,27 @@ pub enum DecisionOutcome {
 
 /// The authority that decides about effects by the policy, the mode and the approvals of this
 /// session. The approvals exist only here, in memory (R-40).
+///
+/// ```
+/// use cofferdam_policy::{
+///     ApprovalMode, Authorization, Authorizer, Effect, ToolId, WorkspacePath,
+/// };
+///
+/// let authorizer = Authorizer::new(ApprovalMode::Ask, true);
+/// let directory = WorkspacePath::parse("", None)?;
+/// let effect = Effect::Command { line: "make test".to_owned(), directory };
+/// match authorizer.authorize(ToolId::new("bash", ""), "{}", effect) {
+///     Authorization::Allow(permit, _) => panic!("no rule allows {:?}", permit.effect()),
+///     Authorization::Deny(denial) => panic!("{}", denial.reason),
+///     Authorization::Ask(pending) => {
+///         assert_eq!(pending.question().tool, "bash");
+///         // The user approved it. The permit allows exactly this command, once.
+///         let permit = authorizer.approve(pending).expect("nothing has changed since");
+///         assert!(matches!(permit.into_effect(), Effect::Command { .. }));
+///     }
+/// }
+/// # Ok::<(), cofferdam_policy::PathError>(())
+/// ```
 #[derive(Debug)]
 pub struct Authorizer {
     id: AuthorizerId,

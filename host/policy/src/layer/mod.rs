@@ -39,6 +39,7 @@ pub enum PolicyLevel {
 
 /// A parsed policy file, created by [`PolicyLayer::parse`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PolicyLayer {
     /// The file or profile that the layer comes from, with its level.
     pub source: RuleOrigin,
@@ -71,6 +72,7 @@ pub struct PolicyLayer {
 
 /// A rule with its verdict and its pattern.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct PolicyRule {
     /// The tool that the rule is about; `None` for every tool.
     pub tool: Option<ToolSelector>,
@@ -82,6 +84,7 @@ pub struct PolicyRule {
 
 /// The pattern for the actions that a rule covers.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum RulePattern {
     /// A pattern for command lines.
     Command(CommandPattern),
@@ -115,6 +118,7 @@ pub enum ToolSelector {
 /// Additions to [`ProtectedPaths`](super::ProtectedPaths). The patterns match at any depth and
 /// apply to every tool and command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ProtectionRules {
     /// Paths that cannot be read.
     pub hidden: Vec<SourceLocated>,
@@ -139,6 +143,7 @@ pub struct SourceLocated {
 
 /// A rule that limits the capabilities of a tool.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GrantRule {
     /// The tool that the rule applies to.
     pub tool: ToolSelector,

@@ -11,6 +11,8 @@ use crate::pattern::BaseUrl;
 pub type Located<T> = (T, SourceLocation);
 
 /// The rules of one layer about settings. An absent rule does not restrict the setting.
+///
+/// This struct is closed: a program that lists the rules about its settings has to name each one.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SettingRules {
     /// Whether an audit log is written; `true` is stricter.

@@ -24,6 +24,7 @@ pub struct ApprovalPaths {
 
 /// The reason why changes of a path always need approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ApprovalPath {
     /// The path that the list contains. For the target of a link, this is the path through the
     /// link.

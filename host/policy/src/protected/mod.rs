@@ -25,6 +25,8 @@ use pattern::{AuthoredPattern, ProtectedPattern, fold_parts};
 pub use pattern::{PatternAuthor, ProtectedPatternError};
 
 /// The protection of a path, the strictest last.
+///
+/// This enum is closed: every sandbox has to enforce each protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PathProtection {
     /// A directory that directly contains protected paths. It can be created and used. It cannot be

@@ -19,6 +19,7 @@ pub struct ModelEndpoint<'a> {
 
 /// The rule that refuses a setting, with a hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SettingRefusal {
     /// The location of the rule.
     pub location: SourceLocation,

@@ -159,7 +159,8 @@ impl ConformanceBench<'_> {
             Ok(Err(error)) => return Some(error.to_string()),
             Err(error) => return Some(error.to_string()),
         }
-        let stranger = DeclaredTool { name: format!("not_{}", tool.name), ..tool.clone() };
+        let mut stranger = tool.clone();
+        stranger.name = format!("not_{}", tool.name);
         match self
             .call_in_workspace(&stranger, &CaseFiles::new(), &CaseInput::new(), Grants::default())
             .await

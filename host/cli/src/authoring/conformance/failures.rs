@@ -104,6 +104,8 @@ fn error_kind(failure: &CallFailure) -> Option<ErrorKind> {
         | CallFailure::Cancelled
         | CallFailure::Unavailable(_)
         | CallFailure::Host(_) => None,
+        // Only errors that a tool returns have a kind.
+        _ => None,
     }
 }
 

@@ -1,10 +1,7 @@
-//! Support for Linux.
+//! The sandbox of commands on Linux.
 //!
-//! - Compiler process: the kernel enforces limits on processor time and address space.
-//! - Memory and environment of this process: closed to other processes of the same user, except for
-//!   root.
-//! - Commands: two sandbox levels, both with Landlock and a system call filter. The level `full`
-//!   adds namespaces that bubblewrap creates.
+//! There are two sandbox levels, both with Landlock and a system call filter. The level `full` adds
+//! namespaces that bubblewrap creates.
 
 mod bubblewrap;
 mod descendants;
@@ -21,11 +18,9 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    DumpableBehavior, Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open,
-    set_dumpable_behavior, setrlimit, setsid,
-};
+use rustix::process::{Pid, PidfdFlags, Resource, pidfd_open, setsid};
 
+use super::linux_process::{SELF_EXE, set_limit};
 use crate::error::StepProblem;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
@@ -38,23 +33,7 @@ pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
 
-/// The link to the program of the current process, which stays valid if the file is replaced.
-const SELF_EXE: &str = "/proc/self/exe";
-
-/// Limits the processor time and the address space (bytes) of this process permanently.
-pub(crate) fn limit_compiler(time: Duration, memory: u64) -> std::io::Result<()> {
-    set_limit(Resource::Cpu, time.as_secs())?;
-    set_limit(Resource::As, memory)?;
-    Ok(())
-}
-
-/// Returns a path to this same program. The file at the original path may have been replaced since
-/// the start.
-pub(crate) fn current_program() -> std::io::Result<PathBuf> {
-    Ok(PathBuf::from(SELF_EXE))
-}
-
-/// Resolves the result of [`current_program`] to a path in the file system.
+/// Resolves the result of [`current_program`](super::current_program) to a path in the file system.
 ///
 /// # Errors
 /// The program file was replaced or removed since the start.
@@ -71,13 +50,6 @@ fn resolve_program(program: &Path) -> Result<PathBuf, ConfineError> {
             Err(ConfineError::new(ConfineStep::FindProgram, StepProblem::ProgramReplaced(path)))
         }
     }
-}
-
-/// Closes `/proc/PID/environ` and `/proc/PID/mem` of this process to the commands that it starts,
-/// because they contain keys.
-pub(crate) fn protect_process_memory() {
-    // This fails only for values that the kernel does not know.
-    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Checks that the kernel supports [`SandboxLevel::Kernel`].
@@ -188,12 +160,6 @@ fn limit_command(limits: &CommandLimits) -> std::io::Result<()> {
     set_limit(Resource::Fsize, limits.file_size)?;
     set_limit(Resource::Core, 0)?;
     limits.memory.map_or(Ok(()), |memory| set_limit(Resource::Data, memory))
-}
-
-fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
-    // A lower existing limit stays in force.
-    let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
-    Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
 
 /// Waits until the child ends, the other end of the link closes, or the time is over.

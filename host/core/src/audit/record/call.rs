@@ -7,6 +7,7 @@ use crate::policy::{Grants, SandboxLevel};
 
 /// The identity of a call, its tool, and the permissions of the tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallActor {
     /// The id of the call in the conversation.
     pub call: String,
@@ -24,6 +25,7 @@ pub struct CallActor {
 
 /// The result and the costs of a call that ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CallEndRecord {
     /// The call and its tool.
     #[serde(flatten)]
@@ -60,6 +62,7 @@ pub struct CallEndRecord {
 
 /// A command that a call started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommandRun {
     /// The SHA-256 of the exact command line.
     pub line_sha256: String,
@@ -74,6 +77,7 @@ pub struct CommandRun {
 /// The way in which a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum CommandEnd {
     /// The command exited with this code.
     Exited(i32),
@@ -85,6 +89,7 @@ pub enum CommandEnd {
 
 /// The paths that a call opened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TouchedRecord {
     /// Paths that the call read.
     pub read: Vec<String>,
@@ -98,6 +103,7 @@ pub struct TouchedRecord {
 
 /// The HTTP requests that a call sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ContactsRecord {
     /// The first requests.
     pub requests: Vec<ContactRecord>,
@@ -107,6 +113,7 @@ pub struct ContactsRecord {
 
 /// An HTTP request that a call sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ContactRecord {
     /// The HTTP method, such as `GET`.
     pub method: String,

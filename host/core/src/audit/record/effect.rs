@@ -7,6 +7,7 @@ use crate::policy::{ApprovalMode, Verdict};
 /// An effect with everything that identifies it, except the contents of files.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum EffectRecord {
     /// A tool wants to run a command line.
     Command {
@@ -46,6 +47,7 @@ pub enum EffectRecord {
 
 /// A change of one path in the workspace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PathChangeRecord {
     /// The kind of the change.
     pub act: ChangeAct,
@@ -71,6 +73,7 @@ pub struct PathChangeRecord {
 /// The kind of change to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ChangeAct {
     /// A file is created.
     Create,
@@ -93,6 +96,7 @@ pub enum ChangeAct {
 /// The rule, mode, list or person that a decision is based on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
+#[non_exhaustive]
 pub enum DecisionAuthority {
     /// A denial with its reason.
     Denial {
@@ -144,6 +148,7 @@ pub enum DecisionAuthority {
 /// A scope that the user approved for the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ApprovedScope {
     /// Command lines of a tool.
     Command {

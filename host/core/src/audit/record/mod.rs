@@ -36,6 +36,7 @@ pub(super) enum SyncPolicy {
 
 /// A record with its number, time, session and request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
+#[non_exhaustive]
 pub struct AuditRecord {
     /// The number of the record in its log, counted from 1.
     pub n: u64,
@@ -53,6 +54,7 @@ pub struct AuditRecord {
 /// The event that a record describes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum RecordKind {
     /// A log starts.
     Log {
@@ -145,6 +147,7 @@ pub enum RecordKind {
 
 /// The end of a log, as recorded in a later one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct PreviousLogEnd {
     /// The name of the log.
     pub log: String,

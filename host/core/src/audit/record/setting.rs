@@ -8,6 +8,7 @@ use crate::policy::ApprovalMode;
 /// A setting that the user changed, or a change that the user undid.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum SettingChange {
     /// The user changed the approval mode.
     Mode {

@@ -23,6 +23,30 @@ pub(super) const SYSTEM_POLICY: &str = "/etc/cofferdam/policy.toml";
 const PROJECT_POLICY: [&str; 2] = [".cofferdam", "policy.toml"];
 
 /// The paths of all policy files.
+///
+/// ```
+/// use cofferdam::Host;
+/// use cofferdam::config::{PolicyPaths, UserDirectories};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let workspace = tempfile::tempdir()?;
+/// # let home = tempfile::tempdir()?;
+/// let base = ["config", "cache", "state"].map(|name| home.path().join(name));
+/// let directories = UserDirectories::from_base_dirs(base)?;
+/// std::fs::create_dir_all(home.path().join("config/cofferdam"))?;
+/// std::fs::write(directories.policy_file(), "modes = [\"plan\", \"ask\"]\n")?;
+///
+/// let paths = PolicyPaths::for_current_user(&directories, workspace.path());
+/// let policy = paths.load(None)?.policy;
+/// let host = Host::builder(workspace.path())
+///     .without_built_in_tools()
+///     .policy(policy)
+///     .mode("auto".parse()?)
+///     .build();
+/// assert!(host.is_err_and(|error| error.to_string().contains("policy.toml")));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct PolicyPaths {
     /// The system policy and its required owner.
@@ -37,6 +61,7 @@ pub struct PolicyPaths {
 
 /// The policy of a run with the sources of its layers.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct LoadedPolicy {
     /// The combined policy of all layers.
     pub policy: Policy,
@@ -46,6 +71,7 @@ pub struct LoadedPolicy {
 
 /// A policy file or profile, which is one source of a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PolicySource {
     /// The level of the policy layer.
     pub level: PolicyLevel,
@@ -71,6 +97,7 @@ pub enum SourceState {
 
 /// The reason why the policy cannot be used, so that nothing runs.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum PolicyFileError {
     /// A file cannot be read or cannot be trusted.
     #[error(transparent)]
@@ -85,6 +112,7 @@ pub enum PolicyFileError {
 
 /// A project policy file that was read once.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct ProjectPolicy {
     /// The absolute path of the file.
     pub path: PathBuf,

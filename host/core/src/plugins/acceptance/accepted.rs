@@ -60,6 +60,8 @@ pub struct AcceptedTool {
 }
 
 /// The result of comparing a plugin with the accepted one.
+///
+/// This enum is closed: a program that admits plugins has to treat each status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcceptanceStatus {
     /// The plugin is exactly the accepted one.
@@ -76,6 +78,7 @@ pub enum AcceptanceStatus {
 
 /// An error that makes the lock file unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum InvalidLockFile {
     /// The text is not a valid lock file.
     #[error("{0}")]

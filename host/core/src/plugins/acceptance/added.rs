@@ -20,6 +20,7 @@ pub struct AddedPlugin {
 
 /// The differences between a plugin and the accepted one, described in words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AcceptanceDiff {
     /// The permissions that the accepted plugin did not request.
     pub new_permissions: Vec<String>,

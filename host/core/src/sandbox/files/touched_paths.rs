@@ -9,6 +9,7 @@ const MAX_PATHS: usize = 200;
 
 /// The workspace paths that a call touched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TouchedPaths {
     /// The files that were read, with the version that was opened first.
     pub read: BTreeMap<String, FileVersion>,

@@ -13,6 +13,7 @@ const MAX_LISTED: usize = 32;
 
 /// The requests that a call sent. The first ones are listed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct HttpContacts {
     /// The listed requests, in the order of sending.
     pub requests: Vec<HttpContact>,
@@ -22,6 +23,7 @@ pub struct HttpContacts {
 
 /// One HTTP request of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct HttpContact {
     /// The method, such as `GET`.
     pub method: String,

@@ -18,6 +18,7 @@ pub struct HostCredential {
 
 /// Why a credential cannot be sent.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CredentialError {
     /// The name is not a valid header name.
     #[error("`{0}` is not a valid header name")]

@@ -34,6 +34,7 @@ use crate::sandbox::workspace::Workspace;
 
 /// Why a commit failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CommitError {
     /// The permit is for other changes.
     #[error("the permit is for other changes; nothing was changed")]

@@ -34,6 +34,7 @@ pub struct UndoHistory {
 
 /// A change that can be undone.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct UndoHistoryEntry {
     /// The id. Ids sort by time.
     pub id: String,
@@ -61,6 +62,7 @@ pub enum UndoOutcome {
 
 /// Why an operation on the history failed.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum HistoryError {
     /// The operating system reported an error.
     #[error("cannot use the undo history in {directory}: {source}")]

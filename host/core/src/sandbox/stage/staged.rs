@@ -32,6 +32,7 @@ pub struct Staged {
 
 /// A path that was changed, with its new version.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AppliedChange {
     /// The path in the workspace.
     pub path: String,

@@ -17,6 +17,7 @@ const CRASH_REASON: &str = "the program ended before the call started";
 
 /// The content of a session log.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct SavedSession {
     /// The header; `None` if a crash came before it was written.
     pub header: Option<JournalHeader>,
@@ -36,6 +37,7 @@ pub struct SavedSession {
 
 /// A single request of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SessionRequest {
     /// The ID of the request.
     pub id: String,
@@ -60,6 +62,7 @@ pub struct SessionRequest {
 
 /// The end of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct RequestEnd {
     /// The name of the outcome.
     pub outcome: String,

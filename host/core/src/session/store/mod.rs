@@ -36,6 +36,7 @@ pub enum SessionScope<'a> {
 
 /// A session file on the disk, which may be damaged.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct StoredSession {
     /// The ID of the session.
     pub id: SessionId,
@@ -45,6 +46,7 @@ pub struct StoredSession {
 }
 
 /// A session that is open for writing.
+#[non_exhaustive]
 pub struct OpenSession {
     /// The conversation so far.
     pub transcript: Transcript,

@@ -1,18 +1,19 @@
 //! Approval of effects: asks the user, one dialog at a time, and remembers the approved scopes.
 
+mod approver;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use crate::agent::ActiveTime;
 use crate::conversation::ToolCall;
 use crate::policy::{
-    ApprovalMode, ApprovalQuestion, Authorization, Authorizer, Denial, DenialCode, Effect,
-    PendingApproval, Permit, Policy, ScopeApproval,
+    ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, PendingApproval, Permit,
+    Policy, ScopeApproval,
 };
 use crate::sandbox::{Gate, GateRuling, ListedFiles, PlanApprovalGate};
 use crate::tools::audit_sink::{
@@ -20,32 +21,11 @@ use crate::tools::audit_sink::{
     RecordFailure, RecordedOutcome,
 };
 
+pub use approver::{ApprovalAnswer, Approver};
+
 /// The number of denials of one call that get a record each. A guest can request denied effects as
 /// fast as it runs.
 const MAX_RECORDED_DENIALS: usize = 16;
-
-/// The user interface that asks for approval, such as a dialog in a terminal.
-pub trait Approver: Send + Sync {
-    /// Shows a question and waits for the answer without a time limit. The future may be dropped
-    /// when the request is cancelled; the dialog then disappears.
-    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
-}
-
-/// The possible answers of a user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ApprovalAnswer {
-    /// Approves this effect once.
-    Yes,
-    /// Approves this effect, and for the rest of the session everything in the scope of the
-    /// question.
-    YesForScope,
-    /// Rejects the effect. With guidance the model continues from there; without, the request ends
-    ///
-    No {
-        /// The user's instructions to the model. May have several lines.
-        guidance: Option<String>,
-    },
-}
 
 /// The approval state of a session: mode, rules, approved scopes, and the audit sink.
 pub struct SessionApprovals {

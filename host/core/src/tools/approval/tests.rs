@@ -2,7 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use futures_util::future::BoxFuture;
+
 use super::*;
+use crate::policy::ApprovalQuestion;
 use crate::policy::{
     AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Tier, Verdict, VerdictReason,
     WorkspacePath,

@@ -26,6 +26,7 @@ use runs_code::RUNS_CODE;
 
 /// An entry of a built-in list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ListedPathEntry {
     /// A pattern that matches at any depth, and covers everything below a match.
     pub pattern: &'static str,

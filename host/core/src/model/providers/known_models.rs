@@ -3,16 +3,7 @@
 //! As of November 2026, from <https://platform.claude.com/docs/en/about-claude/models/overview> and
 //! <https://developers.openai.com/api/docs/models>.
 
-use super::choice::{OpenAiApi, ProviderKind};
-
-/// Returns the default model of a provider, if it has one.
-pub(super) fn default_model(provider: ProviderKind) -> Option<&'static str> {
-    match provider {
-        ProviderKind::OpenAi => Some("gpt-6-sol"),
-        ProviderKind::Anthropic => Some("claude-sonnet-5-5"),
-        ProviderKind::Ollama | ProviderKind::Replay => None,
-    }
-}
+use crate::model::choice::{OpenAiApi, ProviderKind};
 
 /// Returns the context window of a model in tokens, for when none is configured.
 pub(super) fn context_window(provider: ProviderKind, model: &str) -> u64 {

@@ -20,10 +20,10 @@ use crate::conversation::{
     AnsweredCall, AssistantTurn, CallId, ModelReasoning, SentTranscript, ToolCall, ToolResult,
     TurnContentBlock,
 };
-use crate::model::wire::{
+use crate::model::providers::wire::{
     image_unsupported, wire_arguments, wire_name, wire_schema, wire_summary, wire_text,
 };
-use crate::model::wire_ids::short_id;
+use crate::model::providers::wire_ids::short_id;
 
 /// The key that requests usage at the end of a stream.
 pub(super) const USAGE_KEY: &str = "stream_options";

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::api_key::ApiKey;
 use super::error_details::ErrorDetails;
 use super::retry::is_transient_status;
 use crate::agent::ports::{ModelError, ModelErrorKind};
+use crate::model::api_key::ApiKey;
 use crate::terminal_escape;
 
 /// The most characters of a provider's own message that are quoted.

@@ -9,12 +9,12 @@ use crate::conversation::{
     CallId, ModelReasoning, ModelResponse, OpenTurn, ResponseBlock, StopReason, TokenUsage,
     ToolCall, Transcript,
 };
-use crate::model::failure::{AttemptFailure, Retryable, ServerEndpoint};
-use crate::model::sse::SseEvent;
+use crate::model::providers::failure::{AttemptFailure, Retryable, ServerEndpoint};
+use crate::model::providers::sse::SseEvent;
+use crate::model::providers::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 use crate::model::test_server::{
     describe_delta, empty_request, full_request, full_transcript, pruned_transcript, two_tools,
 };
-use crate::model::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 
 const SHAPE: RequestShape<'_> = RequestShape {
     model: "claude-x",

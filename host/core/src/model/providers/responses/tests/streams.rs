@@ -9,10 +9,10 @@ use crate::conversation::{
     ModelReasoning, ModelResponse, OpenTurn, ResponseBlock, StopReason, TokenUsage, ToolResult,
     Transcript,
 };
-use crate::model::failure::{AttemptFailure, Retryable, ServerEndpoint};
-use crate::model::sse::SseEvent;
+use crate::model::providers::failure::{AttemptFailure, Retryable, ServerEndpoint};
+use crate::model::providers::sse::SseEvent;
+use crate::model::providers::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 use crate::model::test_server::describe_delta;
-use crate::model::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 
 fn endpoint() -> ServerEndpoint {
     ServerEndpoint {

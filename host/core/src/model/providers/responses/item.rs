@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::conversation::{CallId, ModelReasoning, ResponseBlock, ToolCall};
-use crate::model::wire::PART_OVERHEAD;
+use crate::model::providers::wire::PART_OVERHEAD;
 
 /// An output item of a response, as far as it was received.
 pub(super) enum ResponseOutputItem {

@@ -1,13 +1,9 @@
-//! Support for other systems.
-//!
-//! - Compiler process: the kernel enforces the limit on processor time.
-//! - Commands: there is no sandbox, so commands are refused unless the user configured `none`.
+//! In place of the sandbox of commands, if the operating system has none that is supported, or if
+//! the feature `commands` is disabled.
 
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
-
-use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::error::RemainingProcesses;
 use crate::{
@@ -16,26 +12,21 @@ use crate::{
 };
 use cofferdam_policy::SandboxLevel;
 
-pub(crate) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
-    let seconds = Some(time.as_secs());
-    setrlimit(Resource::Cpu, Rlimit { current: seconds, maximum: seconds })?;
-    Ok(())
-}
-
-pub(crate) fn protect_process_memory() {}
-
-/// Returns the path of this program. These systems offer no other reference, so a user who can
-/// write there can replace it.
-pub(crate) fn current_program() -> std::io::Result<PathBuf> {
-    std::env::current_exe()
+/// Returns the reason why there is no sandbox.
+fn missing() -> PrerequisiteError {
+    if super::RUNS_COMMANDS {
+        PrerequisiteError::OperatingSystem
+    } else {
+        PrerequisiteError::NotBuilt
+    }
 }
 
 pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
-    Err(PrerequisiteError::OperatingSystem)
+    Err(missing())
 }
 
 pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
-    Err(PrerequisiteError::OperatingSystem)
+    Err(missing())
 }
 
 pub(crate) fn known_gaps(_: SandboxLevel) -> Vec<&'static str> {
@@ -49,14 +40,14 @@ pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
 pub(crate) fn sandbox_command(
     _: &SandboxSpec<'_>,
 ) -> Result<(Command, CommandPaths), ConfineError> {
-    Err(ConfineError::new(ConfineStep::PlanSandbox, PrerequisiteError::OperatingSystem))
+    Err(ConfineError::new(ConfineStep::PlanSandbox, missing()))
 }
 
 pub(crate) fn confine_this_process(
     _: &ConfinementSpec,
     _: &SupervisorLink,
 ) -> Result<(), ConfineError> {
-    Err(ConfineError::new(ConfineStep::PlanSandbox, PrerequisiteError::OperatingSystem))
+    Err(ConfineError::new(ConfineStep::PlanSandbox, missing()))
 }
 
 pub(crate) fn close_inherited_files(_: Option<&SupervisorLink>) -> std::io::Result<()> {

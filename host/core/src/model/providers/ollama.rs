@@ -4,9 +4,6 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-/// The default address of an Ollama server.
-pub(super) const DEFAULT_ADDRESS: &str = "http://127.0.0.1:11434";
-
 /// The timeout of the detection. A server on this machine responds at once.
 const TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -30,7 +27,7 @@ struct OllamaModelTag {
 /// Returns the preferred model of the server at this address.
 ///
 /// Returns `None` if there is no server, or if it has no chat model.
-pub(super) async fn find_model(address: &str) -> Option<String> {
+pub(in crate::model) async fn find_ollama_model(address: &str) -> Option<String> {
     let client = reqwest::Client::builder()
         .no_proxy()
         .timeout(TIMEOUT)
@@ -88,9 +85,9 @@ mod tests {
             tags,
         )])
         .await;
-        assert_eq!(find_model(&server.url()).await, Some("qwen3-coder:30b".into()));
+        assert_eq!(find_ollama_model(&server.url()).await, Some("qwen3-coder:30b".into()));
         assert!(server.requests()[0].head.starts_with("get /api/tags "));
-        assert_eq!(find_model("http://127.0.0.1:1").await, None);
+        assert_eq!(find_ollama_model("http://127.0.0.1:1").await, None);
     }
 
     #[tokio::test]
@@ -105,6 +102,6 @@ mod tests {
             answer.then(crate::model::test_server::ServerStep::Send(b"]}".to_vec())),
         ])
         .await;
-        assert_eq!(find_model(&server.url()).await, None);
+        assert_eq!(find_ollama_model(&server.url()).await, None);
     }
 }

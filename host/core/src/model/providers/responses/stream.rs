@@ -17,10 +17,10 @@ use serde_json::Value;
 use super::item::{ResponseOutputItem, item_ids, string_field};
 use crate::agent::ports::ResponseDelta;
 use crate::conversation::{ModelResponse, StopReason, TokenUsage};
-use crate::model::event_data::parse_event;
-use crate::model::failure::{AttemptFailure, ServerEndpoint};
-use crate::model::sse::SseEvent;
-use crate::model::wire::{
+use crate::model::providers::event_data::parse_event;
+use crate::model::providers::failure::{AttemptFailure, ServerEndpoint};
+use crate::model::providers::sse::SseEvent;
+use crate::model::providers::wire::{
     DecodeProgress, DeltaSink, PART_OVERHEAD, StreamDecoder, truncate_reason,
 };
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::model::connect;
 
 #[test]
 fn base_urls_are_accepted_in_all_usual_forms() {
@@ -120,7 +121,7 @@ fn the_info_of_a_model_has_its_address_unless_it_is_the_default() {
     let own = [
         ("openai:m", "https://api.openai.com/v1/"),
         ("anthropic:m", "https://api.anthropic.com"),
-        ("ollama:m", ollama::DEFAULT_ADDRESS),
+        ("ollama:m", OLLAMA_URL),
     ];
     for (spec, url) in own {
         assert_eq!(address(spec, url), None, "{url}");

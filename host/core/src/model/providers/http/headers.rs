@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, RETRY_AFTER, TRANSFER_ENCODING};
 
-use crate::model::retry::parse_retry_after;
+use crate::model::providers::retry::parse_retry_after;
 use crate::terminal_escape;
 
 /// Returns the pause that a refusal asks for.

@@ -29,16 +29,15 @@ use tracing::{debug, info};
 use self::address::is_local;
 pub(super) use self::address::is_loopback;
 use self::headers::{compression, requested_pause};
-use super::choice::ProviderKind;
 use super::event_data::is_complete_json;
 use super::failure::{AttemptFailure, Retryable, ServerEndpoint};
-use super::retry::RetryTiming;
 use super::sse::{SseEvent, SseParser};
 use super::usage::plausible_usage;
 use super::web_page::is_web_page;
 use super::wire::{DecodeProgress, DeltaSink, StreamDecoder};
 use crate::agent::ports::{ModelError, ModelErrorKind, ModelInfo, ResponseDelta};
 use crate::conversation::ModelResponse;
+use crate::model::{ProviderKind, RetryTiming};
 
 /// The most bytes of an error body that are read: enough for any message.
 const MAX_ERROR_BODY: usize = 64 << 10;

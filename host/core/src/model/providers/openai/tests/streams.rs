@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use super::super::stream::ChatCompletionStream;
 use crate::agent::ports::{ModelErrorKind, ResponseDelta};
 use crate::conversation::{ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage};
-use crate::model::failure::{AttemptFailure, ServerEndpoint};
-use crate::model::sse::SseEvent;
+use crate::model::providers::failure::{AttemptFailure, ServerEndpoint};
+use crate::model::providers::sse::SseEvent;
+use crate::model::providers::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 use crate::model::test_server::describe_delta;
-use crate::model::wire::{DecodeProgress, DeltaSink, StreamDecoder as _};
 
 struct Read {
     outcome: Result<ModelResponse, AttemptFailure>,

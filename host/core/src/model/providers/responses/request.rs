@@ -20,7 +20,7 @@ use crate::conversation::{
     AnsweredCall, AssistantTurn, ModelReasoning, SentTurn, ToolCall, ToolResult, TurnContentBlock,
     TurnIndex,
 };
-use crate::model::wire::{
+use crate::model::providers::wire::{
     image_unsupported, wire_arguments, wire_name, wire_schema, wire_summary, wire_text,
 };
 

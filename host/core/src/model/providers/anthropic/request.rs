@@ -12,8 +12,8 @@ use crate::conversation::{
     AnsweredCall, AssistantTurn, ModelReasoning, ResultContent, ToolCall, ToolResult,
     TurnContentBlock,
 };
-use crate::model::wire::{NO_OUTPUT, wire_input, wire_name, wire_summary};
-use crate::model::wire_ids::plain_id;
+use crate::model::providers::wire::{NO_OUTPUT, wire_input, wire_name, wire_summary};
+use crate::model::providers::wire_ids::plain_id;
 
 /// The parts of a request that depend on the model.
 pub(super) struct RequestShape<'a> {
