@@ -228,8 +228,8 @@ impl CommandSandbox {
     /// Returns the level in which commands run.
     ///
     /// # Errors
-    /// The machine does not reach the minimum level that the rules require, or the feature `commands`
-    /// is disabled.
+    /// The machine does not reach the minimum level that the rules require, or the feature
+    /// `commands` is disabled.
     pub fn allowed_level(&self) -> Result<SandboxLevel, Denial> {
         if !os::RUNS_COMMANDS {
             let reason = format!("{}.", PrerequisiteError::NotBuilt);

@@ -78,9 +78,10 @@ pub use settings::RequestSettings;
 /// assert!(result.text().contains("child 225"));
 ///
 /// // There is no approver, so everything that needs approval is denied.
-/// let change = json!({"path": "prices.txt", "content": "adult 0\n"});
+/// let change = json!({"path": "new.txt", "content": "adult 0\n"});
 /// let result = host.call_tool("write_file", &change).await?;
 /// assert!(result.text().contains("denied"));
+/// assert!(!workspace.path().join("new.txt").exists());
 /// # Ok(())
 /// # })
 /// # }

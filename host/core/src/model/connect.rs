@@ -23,8 +23,8 @@ const MAX_RECORDING_BYTES: u64 = 64 << 20;
 /// # Errors
 ///
 /// Returns an error if a required key is missing or unusable, if the base URL is invalid, if a key
-/// would be sent over plain HTTP to another machine, or if the recording cannot be read. Without the
-/// feature `providers`, only recordings can be used.
+/// would be sent over plain HTTP to another machine, or if the recording cannot be read.
+/// Without the feature `providers`, only recordings can be used.
 pub fn connect(
     spec: &ModelSpec,
     settings: &ModelSettings,
