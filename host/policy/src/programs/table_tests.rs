@@ -118,14 +118,14 @@ fn r035_a_subcommand_with_another_name_might_match() {
         ("ip neighbor flush *", "ip neighbour flush x"),
         // Behind a word that changes nothing.
         ("git push *", "git subtree push x"),
-        ("pnpm deploy *", "pnpm run deploy"),
+        ("pnpm release *", "pnpm run release"),
         ("yarn deploy *", "yarn run deploy"),
         ("bun deploy *", "bun run deploy"),
         ("docker push *", "docker image push x"),
         ("podman push *", "podman image push x"),
         ("gcloud run deploy *", "gcloud beta run deploy x"),
         // Without a word that a line may omit.
-        ("pnpm run deploy *", "pnpm deploy"),
+        ("pnpm run release *", "pnpm release"),
         ("yarn run deploy *", "yarn deploy"),
         ("bun run deploy *", "bun deploy"),
         ("docker container stop *", "docker stop x"),
