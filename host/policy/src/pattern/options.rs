@@ -191,10 +191,7 @@ fn match_operand(
 /// Returns whether a word can be another path to the wanted file. `./manage.py` is `manage.py`, and
 /// the beginning of a longer path might be the working directory.
 fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
-    if wanted.contains('*')
-        || !(wanted.contains('/') || word.contains('/'))
-        || !budget.spend((wanted.len() + word.len()) as u64)
-    {
+    if !can_be_paths(wanted, word) || !budget.spend((wanted.len() + word.len()) as u64) {
         return false;
     }
     let (wanted, word) = (clean_path(wanted), clean_path(word));
@@ -205,6 +202,12 @@ fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
             && long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'))
     };
     wanted == word || ends_so(&word, &wanted) || ends_so(&wanted, &word)
+}
+
+/// Returns whether two different words can be paths to one file: without a slash or with a star,
+/// only the text itself counts.
+fn can_be_paths(wanted: &str, word: &str) -> bool {
+    !wanted.contains('*') && (wanted.contains('/') || word.contains('/'))
 }
 
 /// Returns a subcommand without the project in front of it.

@@ -175,6 +175,8 @@ fn a_subcommand_of_its_own_does_not_match() {
         ("bun run *", "bun install"),
         ("docker image rm *", "docker volume rm x"),
         ("podman image rm *", "podman volume rm x"),
+        ("docker container info *", "docker info"),
+        ("podman container info *", "podman info"),
         ("helm uninstall *", "helm list"),
         ("apt remove *", "apt list"),
         ("svn commit *", "svn update"),
