@@ -105,7 +105,6 @@ impl PathPattern {
             ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
         let above = fold
             && parts.len() <= literal
-            && parts.len() < ours.len()
             && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
         if above { PatternMatch::Maybe } else { PatternMatch::No }
     }

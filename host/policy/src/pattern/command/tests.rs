@@ -258,6 +258,13 @@ fn a_program_of_a_pattern_with_a_star_is_found_at_any_position() {
 }
 
 #[test]
+fn another_command_of_the_program_in_an_opaque_line_might_match() {
+    for line in ["git status | wc", "true; git status", "A=b git status", "git status; cat push"] {
+        assert_eq!(on("git push *", line, Verdict::Deny), PatternMatch::Maybe, "{line}");
+    }
+}
+
+#[test]
 fn the_number_of_other_commands_in_a_line_does_not_matter() {
     let line = "x ".repeat(2_000) + "; git -C . push";
     assert_eq!(on("git push *", &line, Verdict::Deny), PatternMatch::Yes);
@@ -269,6 +276,9 @@ fn an_alias_on_a_line_matters_only_to_the_program_of_the_pattern() {
     assert_eq!(deny("env GIT_ALIAS=x git status"), PatternMatch::Maybe);
     assert_eq!(deny("env CARGO_ALIAS=x cargo test"), PatternMatch::No);
     assert_eq!(deny("env CARGO_ENV=x git status"), PatternMatch::No);
+    let deny = |line| on("g*t push *", line, Verdict::Deny);
+    assert_eq!(deny("env GIT_ALIAS=x git status"), PatternMatch::Maybe);
+    assert_eq!(deny("env CARGO_ALIAS=x cargo test"), PatternMatch::No);
 }
 
 #[test]
