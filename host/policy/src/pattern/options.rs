@@ -191,10 +191,7 @@ fn match_operand(
 /// Returns whether a word can be another path to the wanted file. `./manage.py` is `manage.py`, and
 /// the beginning of a longer path might be the working directory.
 fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
-    if wanted.contains('*')
-        || !(wanted.contains('/') || word.contains('/'))
-        || !budget.spend((wanted.len() + word.len()) as u64)
-    {
+    if !can_be_paths(wanted, word) || !budget.spend((wanted.len() + word.len()) as u64) {
         return false;
     }
     let (wanted, word) = (clean_path(wanted), clean_path(word));
@@ -205,6 +202,12 @@ fn is_same_path(wanted: &str, word: &str, budget: &MatchBudget) -> bool {
             && long.strip_suffix(short).is_some_and(|rest| rest.ends_with('/'))
     };
     wanted == word || ends_so(&word, &wanted) || ends_so(&wanted, &word)
+}
+
+/// Returns whether two different words can be paths to one file: without a slash or with a star,
+/// only the text itself counts.
+fn can_be_paths(wanted: &str, word: &str) -> bool {
+    !wanted.contains('*') && (wanted.contains('/') || word.contains('/'))
 }
 
 /// Returns a subcommand without the project before it.
@@ -218,4 +221,128 @@ fn is_option(word: &str) -> bool {
 
 fn is_toolchain(word: &str, program: Option<&ProgramSyntax>) -> bool {
     word.starts_with('+') && program.is_some_and(|program| program.quirk == ProgramQuirk::Toolchain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Verdict;
+    use crate::pattern::CommandPattern;
+
+    #[track_caller]
+    fn is(pattern: &str, line: &str, expected: PatternMatch) {
+        let pattern = CommandPattern::parse(pattern).expect(pattern);
+        assert_eq!(pattern.matches(line, Verdict::Deny), expected, "{pattern:?} on {line}");
+    }
+
+    #[test]
+    fn a_star_between_the_operands_stands_for_any_number_of_words() {
+        is("gcloud * deploy *", "gcloud run deploy", PatternMatch::Yes);
+        is("gcloud * deploy *", "gcloud deploy x", PatternMatch::Maybe);
+        is("gcloud * deploy *", "gcloud run services deploy", PatternMatch::Maybe);
+        is("gcloud run * deploy *", "gcloud run deploy x", PatternMatch::Maybe);
+        is("gcloud run * deploy *", "gcloud --project p run a deploy", PatternMatch::Yes);
+        is("gcloud * deploy *", "gcloud run services list", PatternMatch::No);
+    }
+
+    #[test]
+    fn an_option_behind_the_last_operand_is_a_maybe() {
+        is("git", "git", PatternMatch::Yes);
+        is("git", "git --no-pager", PatternMatch::Maybe);
+        is("npm publish", "npm publish --access=public", PatternMatch::Maybe);
+        is("npm publish", "npm publish --access=public x", PatternMatch::No);
+        is("npm publish *", "npm --access=public publish", PatternMatch::Yes);
+    }
+
+    #[test]
+    fn only_a_search_for_operands_ends_after_64_words() {
+        let options = |count: usize| " --a=b".repeat(count);
+        let line = |before, after| {
+            let (before, after) = (options(before), options(after));
+            move |end: &str| format!("npm{before} publish{after}{end}")
+        };
+        is("npm publish", &line(0, 70)(""), PatternMatch::Maybe);
+        is("npm publish", &line(0, 70)(" x"), PatternMatch::No);
+        is("npm publish *", &line(63, 0)(" x"), PatternMatch::Yes);
+        is("npm publish *", &line(64, 0)(" x"), PatternMatch::Maybe);
+        is("npm deploy *", &line(64, 0)(" x"), PatternMatch::Maybe);
+    }
+
+    #[test]
+    fn an_abbreviation_might_be_the_subcommand_of_any_program() {
+        is("mytool deploy *", "mytool dep", PatternMatch::Maybe);
+        is("mytool deploy *", "mytool deployed", PatternMatch::No);
+        // Only a subcommand is abbreviated, and not the words behind it.
+        is("mytool deploy all *", "mytool deploy a", PatternMatch::No);
+        is("ip link delete *", "ip link d", PatternMatch::Maybe);
+    }
+
+    #[test]
+    fn only_a_word_with_a_plus_selects_a_toolchain() {
+        is("cargo publish *", "cargo +nightly publish", PatternMatch::Yes);
+        is("cargo publish *", "cargo test publish", PatternMatch::No);
+        is("cargo publish *", "cargo publish +nightly", PatternMatch::Yes);
+        is("rustup update *", "rustup show update", PatternMatch::No);
+        is("npm publish *", "npm +nightly publish", PatternMatch::No);
+    }
+
+    #[test]
+    fn a_lone_hyphen_is_an_operand() {
+        is("git checkout -", "git -C x checkout -", PatternMatch::Yes);
+        is("git checkout -", "git -C x checkout", PatternMatch::No);
+        is("mytool deploy *", "mytool - deploy", PatternMatch::No);
+    }
+
+    #[test]
+    fn the_value_of_an_option_in_the_same_word_might_be_the_operand() {
+        let table = [
+            ("--module=pip", "pip", true),
+            ("--module=pip3", "pip", false),
+            ("--module=pip", "p*", true),
+            ("-mpip", "pip", true),
+            ("-Impip", "pip", true),
+            ("-mpip", "p*", true),
+            ("-mpip", "x*", false),
+            ("-mpip", "twine", false),
+            // The first letter is an option, and not a part of its value.
+            ("-pip", "pip", false),
+            ("-pip", "p*p", false),
+            // A long option has its value behind `=`.
+            ("--mpip", "pip", false),
+            ("--mpip", "*pip", false),
+            // A star is about words of their own.
+            ("-mpip", "*", false),
+        ];
+        for (word, wanted, expected) in table {
+            let budget = MatchBudget::for_decision();
+            assert_eq!(has_value(word, wanted, &budget), expected, "{word} {wanted}");
+        }
+    }
+
+    #[test]
+    fn a_word_might_be_another_path_to_a_file() {
+        let table = [
+            ("manage.py", "./manage.py", true),
+            ("./manage.py", "manage.py", true),
+            ("manage.py", "a/../manage.py", true),
+            ("manage.py", "/w/manage.py", true),
+            ("/w/manage.py", "manage.py", true),
+            ("../w/manage.py", "manage.py", true),
+            ("manage.py", "../w/manage.py", true),
+            ("w/manage.py", "manage.py", false),
+            ("manage.py", "w/manage.py", false),
+            ("manage.py", "/w/xmanage.py", false),
+            ("manage.py", "/w/manage.py/x", false),
+            ("a/manage.py", "b/manage.py", false),
+            ("/", ".", false),
+            ("./", "/w", false),
+        ];
+        for (wanted, word, expected) in table {
+            let budget = MatchBudget::for_decision();
+            assert_eq!(is_same_path(wanted, word, &budget), expected, "{wanted} {word}");
+        }
+        let spent = MatchBudget::for_decision();
+        while spent.spend(1_000) {}
+        assert!(!is_same_path("manage.py", "./manage.py", &spent), "with no steps left");
+    }
 }

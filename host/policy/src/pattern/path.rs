@@ -99,11 +99,12 @@ impl PathPattern {
         if budget.is_spent() {
             return unknown(verdict);
         }
-        // Moving or deleting a directory affects everything below it.
+        // Moving or deleting a directory affects everything below it. That covers each directory
+        // up to the first wildcard: `a` and `a/b` of `a/b/*`.
         let literal =
             ours.iter().take_while(|part| !part.iter().any(|c| "*?".contains(*c))).count();
         let above = fold
-            && parts.len() < literal
+            && parts.len() <= literal
             && ours.iter().zip(&parts).all(|(ours, theirs)| ours == theirs);
         if above { PatternMatch::Maybe } else { PatternMatch::No }
     }
@@ -164,6 +165,8 @@ pub(crate) fn match_components(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::pattern::glob;
 
@@ -227,6 +230,34 @@ mod tests {
     }
 
     #[test]
+    fn a_directory_directly_above_a_denied_wildcard_might_match() {
+        use PatternMatch::{Maybe, No, Yes};
+        let table = [
+            ("a/b/*", "a", Maybe),
+            ("a/b/*", "A/b", Maybe),
+            ("a/b/*", "a/b", Maybe),
+            ("a/b/*", "a/b/c", Yes),
+            ("a/b/*", "a/c", No),
+            ("a/b/?.txt", "a/b", Maybe),
+            ("a/b/**/c.txt", "a/b", Maybe),
+            ("a/b/*/c.txt", "a/b", Maybe),
+            ("a/b/c*/d.txt", "a/b", Maybe),
+            ("*", "", Maybe),
+            ("a/b/*", "", Maybe),
+            ("a/b", "a", Maybe),
+            ("a/b", "a/c", No),
+        ];
+        for (pattern, path, expected) in table {
+            for verdict in [Verdict::Ask, Verdict::Deny] {
+                assert_eq!(on(pattern, path, verdict), expected, "{pattern} on {path}");
+            }
+            if expected == Maybe {
+                assert_eq!(on(pattern, path, Verdict::Allow), No, "{pattern} on {path}");
+            }
+        }
+    }
+
+    #[test]
     fn r098_a_path_of_thousands_of_parts_is_matched_at_once() {
         let deep = vec!["a"; 2_000].join("/");
         let started = std::time::Instant::now();
@@ -279,6 +310,46 @@ mod tests {
         for (pattern, expected) in table {
             let problem = PathPattern::parse(pattern).unwrap_err().to_string();
             assert!(problem.contains(expected), "{pattern}: {problem}");
+        }
+    }
+
+    /// A component of a pattern, with a part of a path that it matches.
+    const MATCHING_PARTS: [(&str, &str); 8] = [
+        ("a", "a"),
+        ("b", "B"),
+        ("*", "ab"),
+        ("?", "b"),
+        ("*b", "cb"),
+        ("**", "a/b"),
+        ("**", "c"),
+        ("**", ""),
+    ];
+
+    proptest! {
+        // A change of a directory changes everything below it. A directory below the first wildcard
+        // does not match: `**/c.txt` would ask about each one.
+        #[test]
+        fn a_directory_above_a_match_might_match(
+            components in
+                prop::collection::vec(prop::sample::select(MATCHING_PARTS.to_vec()), 1..6),
+            below in "(/x){0,2}",
+        ) {
+            let (pattern, parts): (Vec<&str>, Vec<&str>) = components.into_iter().unzip();
+            let literal = pattern.iter().take_while(|part| !part.contains(['*', '?'])).count();
+            let pattern = pattern.join("/");
+            let path = parts.join("/") + &below;
+            let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+            let path = parts.join("/");
+            prop_assert_eq!(on(&pattern, &path, Verdict::Deny), PatternMatch::Yes);
+            for length in 0..=literal.min(parts.len()) {
+                let above = parts[..length].join("/");
+                for verdict in [Verdict::Ask, Verdict::Deny] {
+                    prop_assert!(
+                        on(&pattern, &above, verdict) > PatternMatch::No,
+                        "{pattern} covers {path}, and not {above}"
+                    );
+                }
+            }
         }
     }
 }

@@ -92,3 +92,98 @@ fn letter(option: &str) -> Option<char> {
 fn is_cluster(word: &str) -> bool {
     word.len() > 1 && word.starts_with('-') && !word.starts_with("--")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::programs::option_spellings;
+
+    fn is_in(option: &str, line: &str) -> bool {
+        let (program, words) = line.split_once(' ').unwrap();
+        let words: Vec<&str> = words.split(' ').collect();
+        let subcommand = words.first().copied();
+        let spellings = option_spellings(program, subcommand);
+        is_given(option, &words, &spellings, &MatchBudget::for_decision())
+    }
+
+    #[test]
+    fn an_option_is_given_by_the_words_that_spell_it() {
+        let table = [
+            ("-rf", "rm -rf x", true),
+            ("-rf", "rm -r -f x", true),
+            ("-rf", "rm -r x", false),
+            ("-f", "rm x", false),
+            ("--all", "git push --all", true),
+            ("--all", "git push --branches", true),
+            ("--all", "git push -- -a -l", false),
+            ("--force", "mytool -f", true),
+            ("--force", "mytool -xF", true),
+            ("--force", "mytool x", false),
+            ("--force", "mytool xf", false),
+            ("--force", "mytool -x", false),
+            ("-f", "mytool --Force", true),
+            ("-f", "mytool --no-force", false),
+            ("-f", "mytool force", false),
+            ("-xy", "mytool --force", false),
+            // The table knows the options of this subcommand, so a letter is no other option.
+            ("--mirror", "git push -m", false),
+        ];
+        for (option, line, expected) in table {
+            assert_eq!(is_in(option, line), expected, "{option} in {line}");
+        }
+    }
+
+    #[test]
+    fn an_option_is_one_word_with_hyphens() {
+        let table = [
+            ("--force", "--force", true),
+            ("--force", "--force=yes", true),
+            ("--force", "--forc", true),
+            ("--force", "--f", true),
+            ("--force", "--forced", false),
+            ("--*ce", "--force=yes", true),
+            ("-x=y", "-x=y", true),
+            ("-x=y", "-x=z", false),
+            ("--force", "-force", true),
+            ("-force", "--force", true),
+            ("-force", "-forc", false),
+            // The end of the options, the standard input, and operands.
+            ("--force", "--", false),
+            ("--force", "-", false),
+            ("--force", "force", false),
+            ("--force", "", false),
+            ("-f", "-xf", true),
+            ("-f", "-xf=y", true),
+            ("-f", "-x", false),
+            ("-f", "--f", false),
+            ("-f", "--off", false),
+            ("-f", "af", false),
+            ("-f", "f", false),
+            ("-f", "-", false),
+            ("--", "-a-b", false),
+        ];
+        for (option, word, expected) in table {
+            let budget = MatchBudget::for_decision();
+            assert_eq!(is_written(option, word, &budget), expected, "{option} {word}");
+        }
+    }
+
+    #[test]
+    fn letters_stand_behind_one_hyphen() {
+        for (word, expected) in
+            [("-x", true), ("-xf", true), ("-", false), ("--", false), ("--x", false), ("x", false)]
+        {
+            assert_eq!(is_cluster(word), expected, "{word}");
+        }
+        for (option, expected) in [
+            ("-x", Some('x')),
+            ("-xf", None),
+            ("-", None),
+            ("--", None),
+            ("--x", None),
+            ("x", None),
+        ] {
+            assert_eq!(letter(option), expected, "{option}");
+        }
+    }
+}

@@ -224,6 +224,8 @@ fn strip_exe(name: &str) -> &str {
 }
 
 #[cfg(test)]
+mod table_tests;
+#[cfg(test)]
 mod tests {
     use super::*;
 

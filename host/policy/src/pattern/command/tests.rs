@@ -243,3 +243,104 @@ fn a_pattern_that_never_matches_is_an_error() {
     ));
     assert!(problem("** x").contains("is not supported"));
 }
+
+#[test]
+fn a_program_of_a_pattern_with_a_star_is_found_at_any_position() {
+    let table = [
+        ("g*t push *", "git push", PatternMatch::Yes),
+        ("g*t push *", "env git push", PatternMatch::Maybe),
+        ("g*t push *", "env git pull", PatternMatch::No),
+        ("g*t push *", "env true; git -C . push", PatternMatch::Yes),
+    ];
+    for (pattern, line, expected) in table {
+        assert_eq!(on(pattern, line, Verdict::Deny), expected, "{pattern} on {line}");
+    }
+}
+
+#[test]
+fn another_command_of_the_program_in_an_opaque_line_might_match() {
+    for line in ["git status | wc", "true; git status", "A=b git status", "git status; cat push"] {
+        assert_eq!(on("git push *", line, Verdict::Deny), PatternMatch::Maybe, "{line}");
+    }
+}
+
+#[test]
+fn the_number_of_other_commands_in_a_line_does_not_matter() {
+    let line = "x ".repeat(2_000) + "; git -C . push";
+    assert_eq!(on("git push *", &line, Verdict::Deny), PatternMatch::Yes);
+}
+
+#[test]
+fn an_alias_on_a_line_matters_only_to_the_program_of_the_pattern() {
+    let deny = |line| on("git push *", line, Verdict::Deny);
+    assert_eq!(deny("env GIT_ALIAS=x git status"), PatternMatch::Maybe);
+    assert_eq!(deny("env CARGO_ALIAS=x cargo test"), PatternMatch::No);
+    assert_eq!(deny("env CARGO_ENV=x git status"), PatternMatch::No);
+    let deny = |line| on("g*t push *", line, Verdict::Deny);
+    assert_eq!(deny("env GIT_ALIAS=x git status"), PatternMatch::Maybe);
+    assert_eq!(deny("env CARGO_ALIAS=x cargo test"), PatternMatch::No);
+}
+
+#[test]
+fn a_path_is_normalized_by_its_text() {
+    let table = [
+        ("a", "a"),
+        ("./a", "a"),
+        ("a//b/", "a/b"),
+        ("a/./b", "a/b"),
+        ("a/../b", "b"),
+        ("a/b/../..", ""),
+        ("a/../../b", "../b"),
+        ("../a", "../a"),
+        ("../../a", "../../a"),
+        ("/a/../b", "/b"),
+        ("/", "/"),
+        (".", ""),
+        ("a..b", "a..b"),
+    ];
+    for (path, expected) in table {
+        assert_eq!(clean_path(path), expected, "{path}");
+    }
+}
+
+#[test]
+fn a_line_of_more_than_1024_words_is_uncertain() {
+    let deny = |words| on("git push *", &vec!["x"; words].join(" "), Verdict::Deny);
+    assert_eq!(deny(1024), PatternMatch::No);
+    assert_eq!(deny(1025), PatternMatch::Maybe);
+}
+
+#[test]
+fn a_program_is_found_at_the_end_of_a_long_path() {
+    let path = "a/".repeat(200);
+    for line in [
+        format!("git -c core.pager={path}rm log"),
+        format!("gcc -wrapper {path}rm,x"),
+        format!("gcc --wrapper={path}rm,x"),
+        format!("git -c core.pager=/{}/rm log", "a".repeat(254 - 4)),
+    ] {
+        assert_eq!(on("rm *", &line, Verdict::Deny), PatternMatch::Maybe, "{line}");
+    }
+    let other = format!("git -c core.pager={path}farm log");
+    assert_eq!(on("rm *", &other, Verdict::Deny), PatternMatch::No);
+}
+
+#[test]
+fn a_part_of_a_word_is_a_program_only_behind_a_separator_or_an_option_letter() {
+    let table = [
+        ("rm *", "x a,rm", PatternMatch::Maybe),
+        ("rm *", "x -Wrm,b", PatternMatch::Maybe),
+        ("rm *", "x farm,y", PatternMatch::No),
+        ("rm *", "x -Wa,farm,b", PatternMatch::No),
+        ("rm *", "x --farm,y", PatternMatch::No),
+        ("rm *", "x --farm", PatternMatch::No),
+        // The first word is the program as a whole.
+        ("git push *", "x:git push", PatternMatch::No),
+        ("git push *", "git,push", PatternMatch::No),
+        // Nothing between two separators is no program.
+        ("* push *", "x ,push", PatternMatch::No),
+    ];
+    for (pattern, line, expected) in table {
+        assert_eq!(on(pattern, line, Verdict::Deny), expected, "{pattern} on {line}");
+    }
+}
