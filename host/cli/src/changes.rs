@@ -73,7 +73,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     lines.extend(listed.iter().take(max_lines).map(|line| DialogPageLine::plain(cut(line))));
     if listed.len() > max_lines {
         lines.push(DialogPageLine::omission(format!(
-            "{} of {} changes left out",
+            "{} of {} changes omitted",
             listed.len() - max_lines,
             listed.len()
         )));
@@ -86,7 +86,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     lines.extend(diff_lines[..head].iter().map(|line| styled_line(&cut(line))));
     if left_out > 0 {
         lines.push(DialogPageLine::omission(format!(
-            "{left_out} of {} lines left out",
+            "{left_out} of {} lines omitted",
             diff_lines.len()
         )));
     }
@@ -95,7 +95,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let mut notices = Vec::new();
     if let Some(file) = &diff_file {
         notices.push(format!(
-            "! Shown only in part; the whole change is in {}",
+            "! The change is not shown completely; the whole change is in {}",
             terminal_escape::escape_name(&file.path().display().to_string(), usize::MAX)
         ));
         let bytes = usize::try_from(contents.bytes_left_out).unwrap_or(usize::MAX);

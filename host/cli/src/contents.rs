@@ -94,7 +94,7 @@ fn excerpt(path: &Path, size: u64) -> io::Result<String> {
     let mut text =
         lossless(|out| write_lines(BufReader::new((&mut file).take(HEAD_BYTES)), false, out))?;
     let left_out = size.saturating_sub(HEAD_BYTES + TAIL_BYTES);
-    text += &format!("@@ {left_out} bytes left out @@\n");
+    text += &format!("@@ {left_out} bytes omitted @@\n");
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES).max(HEAD_BYTES)))?;
     text += &lossless(|out| write_lines(BufReader::new(file.take(TAIL_BYTES)), true, out))?;
     Ok(text)

@@ -168,7 +168,8 @@ pub(super) fn describe(
                 (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
-            pages.headline = format!("{tool} wants to send this request, with any body:");
+            pages.headline = format!("{tool} wants to send this HTTP request (approval covers any \
+                request body):");
             pages.push_text(&format!("{method} {url}"));
         }
         Effect::Confirmed => {

@@ -82,7 +82,8 @@ fn print_modes(context: &AppContext) {
 fn print_commands(commands: &CommandSandbox) {
     print_fact(
         "commands",
-        &format!("checked line by line; they run outside WebAssembly, {}", commands.describe()),
+        &format!("each command line is checked; commands run outside WebAssembly, \
+            {}", commands.describe()),
     );
     for (level, problem) in &commands.measured().unavailable {
         print_fact("", &format!("sandbox `{level}` is unavailable: {problem}"));
@@ -93,8 +94,8 @@ fn print_commands(commands: &CommandSandbox) {
             print_fact(
                 "",
                 &format!(
-                    "tested and blocked: reading outside, writing outside{tcp}, writing a git \
-                        hook, leaving a process behind"
+                    "tested and blocked: reading and writing outside the workspace{tcp}, writing a \
+                        git hook, leaving a process behind"
                 ),
             );
         }

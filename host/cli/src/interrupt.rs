@@ -39,13 +39,12 @@ pub(super) fn watch_signals(
                 tokio::time::sleep(KILL_TIMEOUT).await;
                 #[expect(
                     clippy::exit,
-                    reason = "the second Ctrl-C exits at once; the records are \
-                    complete"
+                    reason = "the second Ctrl-C exits immediately; the records are complete"
                 )]
                 std::process::exit(130);
             }
             cancel.cancel();
-            eprint_line("\nstopping … (Ctrl-C again exits at once)");
+            eprint_line("\nstopping … (Ctrl-C again exits immediately)");
         }
     });
     Ok(())

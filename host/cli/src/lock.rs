@@ -67,8 +67,8 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let is_stuck = !context.catalog.refused_plugins().is_empty() && !args.check;
     if is_stuck {
         eprint_line(
-            "hint: a plugin that is broken or denied by the policy cannot be accepted, even with \
-                `--yes`; repair it, or remove it from the configuration",
+            "hint: a plugin that is invalid or that the policy denies cannot be accepted, even \
+                with `--yes`; repair it, or remove it from the configuration",
         );
     }
     let is_unchanged = args.check || is_stuck && accepted.is_empty();

@@ -85,8 +85,8 @@ impl PagedText {
     pub(super) fn warn_text_direction(&mut self) {
         if self.lines.iter().any(|line| terminal_escape::has_right_to_left(&line.text)) {
             self.notices.push(
-                "! This text has right-to-left letters: your terminal may show parts of a line in \
-                    another order."
+                "! This text contains right-to-left letters: your terminal may show parts of a \
+                    line in another order."
                     .to_owned(),
             );
         }
@@ -183,7 +183,7 @@ fn wrap_lines(lines: &[DialogPageLine], columns: usize) -> Vec<String> {
                         );
                     }
                     LineSegment::Blanks(count) => {
-                        rows.push(omission_row(&format!("{count} blanks in this line")))
+                        rows.push(omission_row(&format!("{count} spaces or tabs omitted")))
                     }
                 }
                 first_prefix = CONTINUATION_MARK;

@@ -196,7 +196,7 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     let ran = home.run(&["plugin", "inspect", &write_guest(&home, &made)]);
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
-        "run commands; needs a permission, and each command line is decided separately",
+        "run commands; needs a permission, and each command line is checked separately",
         "requests    read files of the workspace; run commands",
         "tier        write: it can change state; it runs alone",
         "I only read.\\u{1b}[2K",

@@ -12,7 +12,7 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List all tools with their tiers and permissions
+    /// List all tools with their tiers (scheduling classes) and permissions
     #[command(after_help = "Examples:\n  \
         cofferdam tools list\n  \
         cofferdam tools list --plugin my_tool.wasm")]

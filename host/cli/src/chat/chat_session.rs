@@ -227,7 +227,7 @@ impl<'a> ChatSession<'a> {
     fn check_piped_command(&self, command: &SlashCommand) -> Option<String> {
         let denial = commands::pipe_denial(command, self.context.settings.mode)
             .filter(|_| !self.has_approver)?;
-        Some(format!("{denial} Neither this line nor any later line was run."))
+        Some(format!("{denial} This line and all later lines were ignored."))
     }
 
     /// Returns the exit code of an ordinary exit.

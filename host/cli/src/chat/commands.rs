@@ -45,7 +45,7 @@ const COMMANDS: [(&str, &str, &str); 11] = [
         "show or change the approval mode; Shift-Tab changes it too, but never to auto",
     ),
     ("/model", "[SPEC]", "show or change the model, such as openai:NAME"),
-    ("/tools", "", "list the tools with their tiers and permissions"),
+    ("/tools", "", "list the tools with their tiers (scheduling classes) and permissions"),
     ("/context", "", "show how much of the context window is used"),
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),

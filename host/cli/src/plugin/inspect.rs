@@ -29,11 +29,11 @@ pub(super) fn run(environment: &HostEnvironment, file: &Path, as_json: bool) -> 
 const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "cofferdam:plugin/workspace",
-        "list and read files of the workspace; needs the permission to read",
+        "list and read files of the workspace; needs the permission to read files",
     ),
     (
         "cofferdam:plugin/commands",
-        "run commands; needs a permission, and each command line is decided separately",
+        "run commands; needs a permission, and each command line is checked separately",
     ),
     ("cofferdam:plugin/agents", "delegate a task to a sub-agent; needs a permission"),
     ("cofferdam:plugin/plans", "present a plan to the user; needs a permission"),
@@ -43,8 +43,7 @@ const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     ("wasi:filesystem/", "files; empty without a permission, otherwise the workspace"),
     (
         "wasi:http/",
-        "HTTP requests; only to hosts in its permissions, and each is decided \
-        separately",
+        "HTTP requests; only to hosts in its permissions, and each request is checked separately",
     ),
     ("wasi:sockets/", "sockets; every operation fails"),
     ("wasi:cli/std", "standard streams; output goes to a log of limited size, input is empty"),
@@ -53,7 +52,7 @@ const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     ("wasi:cli/exit", "ends its own call"),
     ("wasi:clocks/", "the time"),
     ("wasi:random/", "random numbers"),
-    ("wasi:io/", "streams and polling, for the other interfaces"),
+    ("wasi:io/", "streams and polling, used by the other interfaces"),
 ];
 
 fn describe_interface(interface: &str) -> &'static str {
@@ -106,7 +105,7 @@ pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
     page.push_str("\nImports of the component, and what they allow here:\n");
     let interfaces = &plugin.declaration().imports.interfaces;
     if interfaces.is_empty() {
-        page.push_str("  none: it can only compute with its input\n");
+        page.push_str("  none: the component can only compute with its input\n");
     }
     for (meaning, names) in group_by_description(interfaces) {
         let _ = writeln!(page, "  {meaning}");

@@ -77,7 +77,7 @@ fn load_plugin(
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     if let Some(objection) = load_error(&plugin) {
         return Err(CliError::new(format!(
-            "every run would refuse {}: {objection}",
+            "cannot use plugin `{}`: {objection}",
             file.display()
         )));
     }

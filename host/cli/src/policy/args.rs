@@ -50,22 +50,22 @@ pub(crate) enum PolicyCommand {
 pub(crate) struct ExplainArgs {
     /// Name of the tool
     pub(crate) tool: String,
-    /// Explain running this command line
+    /// Command line to explain
     #[arg(long, value_name = "LINE")]
     pub(crate) command: Vec<String>,
-    /// Explain reading this file or directory
+    /// File or directory to read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<String>,
-    /// Explain changing this file or directory
+    /// File or directory to change
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<String>,
-    /// Explain a request to this host: HOST or HOST:PORT
+    /// Explain an HTTP request to this host: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     pub(crate) fetch: Vec<String>,
     /// HTTP method of the request
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
-    /// Explain the decision in this mode
+    /// Approval mode of the decision
     #[arg(long)]
     pub(crate) mode: Option<ApprovalMode>,
     /// Print JSON

@@ -57,7 +57,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
             SourceState::Absent => "no file",
             SourceState::InForce => "valid",
             SourceState::Untrusted { .. } => {
-                "valid; not trusted, so it can only tighten the policy until you run `cofferdam \
+                "valid; not trusted, so it can only tighten the rules until you run `cofferdam \
                     trust`"
             }
         };

@@ -37,7 +37,7 @@ struct ExplanationReport {
 
 /// Rules about writing, and commands.
 pub(super) const WRITE_RULES_NOTE: &str =
-    "rules under [write] cover changes by tools, not files that a command writes";
+    "rules under [write] apply to changes by tools, not to files that a command writes";
 
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let calls = ToolCallArgs::default();
@@ -257,11 +257,10 @@ impl ExplainContext<'_> {
         action_report.unwrap_or_else(|| ExplanationReport {
             action: act.to_string(),
             verdict: Verdict::Allow,
-            reason: "the call needs no approval; each of its actions is decided separately \
+            reason: "the call itself needs no approval; each of its actions is checked separately \
                 (`--command`, `--read`, `--write`, `--fetch`)."
                 .to_owned(),
-            remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] of a policy \
-                file."
+            remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] in a policy file."
                 .to_owned(),
             location: None,
             steps: Vec::new(),

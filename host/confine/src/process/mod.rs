@@ -121,7 +121,7 @@ pub enum CommandFailure {
     )]
     MissingReport,
     /// The permit allows another action than a command.
-    #[error("the permit is for something other than a command")]
+    #[error("internal error: the approval is not for a command")]
     NotACommand,
 }
 

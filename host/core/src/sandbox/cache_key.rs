@@ -27,12 +27,12 @@ pub struct CacheKey([u8; KEY_LEN]);
 #[derive(Debug, thiserror::Error)]
 pub enum CacheKeyError {
     /// The directory or the file cannot be used.
-    #[error("cannot store the key of the cache in {0}: {1}")]
+    #[error("cannot store the authentication key of the cache in {0}: {1}")]
     Io(PathBuf, io::Error),
     /// Other users could read the key.
     #[error(
-        "cannot store the key of the cache in {0}: it {1}\n\
-        hint: run `chmod 700` on it, or remove it"
+        "cannot store the authentication key of the cache in {0}: it {1}\nhint: run `chmod 700` on \
+        it, or remove it"
     )]
     NotPrivate(PathBuf, &'static str),
 }

@@ -225,7 +225,7 @@ impl AcceptedPlugin {
                         wider.push(format!("{name} no longer requires confirmation of each call"));
                     }
                     if before.exclusive && !tool.exclusive {
-                        wider.push(format!("{name} no longer requires to run alone"));
+                        wider.push(format!("{name} no longer requires exclusive execution"));
                     }
                 }
             }

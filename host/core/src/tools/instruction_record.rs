@@ -35,7 +35,7 @@ pub(super) fn record_changes(
         .filter(|change| change.list == BuiltInList::Instructions)
     {
         let notice = format!(
-            "A command {}. Review it: the model follows it in this and every later session.",
+            "A command {}. Review the file: the model follows it in this and every later session.",
             change.describe()
         );
         observer.observe(&AgentEvent::Notice(&notice));

@@ -24,12 +24,12 @@ pub fn compute_tier(given: &[Capability], alone: bool) -> Tier {
 pub fn explain(tier: Tier, can_change: bool) -> &'static str {
     match (tier, can_change) {
         (Tier::Write, true) => {
-            "it can change state; it runs alone, and the policy, the mode or the user decides on \
-                each effect"
+            "it can change state; it runs alone, and each effect is decided by the policy, the \
+                mode or the user"
         }
         (Tier::Write, false) => {
-            "it requests permissions that it does not have, or requires confirmation or to run \
-                alone; it runs alone"
+            "it runs alone: it requests permissions that were not granted, requires confirmation, \
+                or is marked `exclusive`"
         }
         (Tier::ReadOnly, _) => {
             "its permissions cannot change anything; it runs in parallel with other read-only tools"

@@ -65,8 +65,8 @@ pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
         SettingsContent::Plain => Ok(()),
         SettingsContent::Secret(_) | SettingsContent::Unknown => {
             let reason = format!(
-                "`{place}` contains credentials that are hidden from tools, so \
-                tools may not change it."
+                "`{place}` contains credentials that are hidden from tools, so tools cannot change \
+                it."
             );
             Err(FileRefusal::Denied(
                 ErrorCode::Access,

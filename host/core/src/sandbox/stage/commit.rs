@@ -36,7 +36,7 @@ use crate::sandbox::workspace::Workspace;
 #[derive(Debug, thiserror::Error)]
 pub enum CommitError {
     /// The permit is for other changes.
-    #[error("the permit is for other changes; nothing was changed")]
+    #[error("internal error: the approval does not match the changes; nothing was changed")]
     NotPermitted,
     /// Another process changed a path meanwhile.
     #[error(

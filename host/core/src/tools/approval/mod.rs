@@ -451,8 +451,8 @@ pub(in crate::tools) fn rejection_text(
     let mut text = match &rejection.guidance {
         _ if rejection.is_plan => {
             format!(
-                "The user rejected the plan of this call of {tool}. Plan mode stays on: change \
-                    nothing, and do not assume that the call succeeded."
+                "The user rejected the plan of this call of {tool}. Plan mode stays on: do not \
+                    change anything, and do not assume that the call succeeded."
             )
         }
         Some(_) | None => format!(
@@ -461,7 +461,7 @@ pub(in crate::tools) fn rejection_text(
         ),
     };
     if !before.is_empty() {
-        text.push_str(" Before the rejection, the same call had already done the following:");
+        text.push_str(" Before the rejection, the same call already did the following:");
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
