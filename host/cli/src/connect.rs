@@ -88,8 +88,10 @@ pub(super) fn model_change_notice(
     let now = ModelIdentity::from(model.info());
     let before = last_model.filter(|before| !before.is_same_endpoint(&now))?;
     Some(terminal_escape::escape_line(
-        &format!("this session used {before} before; its whole conversation will now be sent to \
-            {now}"),
+        &format!(
+            "this session used {before} before; its whole conversation will now be sent to \
+            {now}"
+        ),
         600,
     ))
 }

@@ -168,8 +168,10 @@ pub(super) fn describe(
                 (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
-            pages.headline = format!("{tool} wants to send this HTTP request (approval covers any \
-                request body):");
+            pages.headline = format!(
+                "{tool} wants to send this HTTP request (approval covers any \
+                request body):"
+            );
             pages.push_text(&format!("{method} {url}"));
         }
         Effect::Confirmed => {

@@ -82,8 +82,11 @@ fn print_modes(context: &AppContext) {
 fn print_commands(commands: &CommandSandbox) {
     print_fact(
         "commands",
-        &format!("each command line is checked; commands run outside WebAssembly, \
-            {}", commands.describe()),
+        &format!(
+            "each command line is checked; commands run outside WebAssembly, \
+            {}",
+            commands.describe()
+        ),
     );
     for (level, problem) in &commands.measured().unavailable {
         print_fact("", &format!("sandbox `{level}` is unavailable: {problem}"));

@@ -37,16 +37,15 @@ impl Url {
         }
         if authority.contains('@') {
             return Err(
-                "it has a user name or a password before an `@`, which are not sent; leave them out"
-                    .into(),
+                "it contains a user name or a password, which are not sent; remove them".into()
             );
         }
         if let Some(odd) =
             authority.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_:[]".contains(*c))
         {
             return Err(format!(
-                "{odd:?} belongs to no host; write a name with other letters in its ASCII form \
-                    (`xn--…`)"
+                "{odd:?} is not allowed in a host name; write an internationalized name in its \
+                    ASCII form (`xn--…`)"
             ));
         }
         let (path, query) = path_and_query(rest);

@@ -76,10 +76,7 @@ fn load_plugin(
     let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     if let Some(objection) = load_error(&plugin) {
-        return Err(CliError::new(format!(
-            "cannot use plugin `{}`: {objection}",
-            file.display()
-        )));
+        return Err(CliError::new(format!("cannot use plugin `{}`: {objection}", file.display())));
     }
     Ok((sandbox, Arc::new(plugin)))
 }

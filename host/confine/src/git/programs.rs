@@ -38,21 +38,27 @@ use SettingValueKind::{Address, Alias, CommandLine, Directory, File};
 
 /// All settings that name files, by section. A subsection (`filter "x"`) makes no difference.
 const SETTINGS: &[NamingSetting] = &[
-    setting("alias", &[], Alias, "git runs it in place of a subcommand"),
-    setting("browser", &["cmd", "path"], CommandLine, "git runs it to show a page"),
+    setting("alias", &[], Alias, "git runs it instead of a subcommand"),
+    setting("browser", &["cmd", "path"], CommandLine, "git runs it to open web pages"),
     setting("core", &["hookspath"], Directory, "git runs the hooks in it"),
     setting(
         "core",
         &["attributesfile"],
         File,
-        "git chooses the programs for filters, merges and diffs by it",
+        "it determines the programs that git runs for filters, merges and diffs",
     ),
-    setting("core", &["fsmonitor"], CommandLine, "git runs it at every look at the worktree"),
+    setting(
+        "core",
+        &["fsmonitor"],
+        CommandLine,
+        "git runs it whenever it reads the state of the \
+        worktree",
+    ),
     setting(
         "core",
         &["alternaterefscommand"],
         CommandLine,
-        "git runs it when it fetches or receives",
+        "git runs it during a fetch, or when it receives a push",
     ),
     setting("core", &["askpass"], CommandLine, "git runs it to ask for a password"),
     setting("core", &["editor"], CommandLine, "git runs it to edit a message"),
@@ -81,7 +87,7 @@ const SETTINGS: &[NamingSetting] = &[
         "git runs it to sign and verify commits",
     ),
     setting("guitool", &["cmd"], CommandLine, "`git gui` runs it"),
-    setting("hook", &["command"], CommandLine, "git runs it at commits, checkouts and merges"),
+    setting("hook", &["command"], CommandLine, "git runs it on commits, checkouts and merges"),
     setting("imap", &["tunnel"], CommandLine, "`git imap-send` runs it"),
     setting(
         "init",
@@ -105,7 +111,7 @@ const SETTINGS: &[NamingSetting] = &[
         "remote",
         &["pushurl", "url"],
         Address,
-        "git runs the program in an address of the form `ext::COMMAND`",
+        "git runs the program in a repository URL of the form `ext::COMMAND`",
     ),
     setting(
         "remote",
@@ -135,7 +141,7 @@ const SETTINGS: &[NamingSetting] = &[
         "git runs it for the trailer of a message",
     ),
     setting("uploadpack", &["packobjectshook"], CommandLine, "git runs it when it serves a fetch"),
-    setting("web", &["browser"], CommandLine, "git runs it to show a page"),
+    setting("web", &["browser"], CommandLine, "git runs it to open web pages"),
 ];
 
 /// Returns how the value of a setting names files, if it does. `section` and `key` are in

@@ -79,8 +79,8 @@ pub enum HostError {
     NoAuditDirectory,
     /// The policy requires a record of each request, and there is none.
     #[error(
-        "{location}: the policy requires a saved session for every request, and this one cannot \
-            be: {problem}\nhint: free some disk space, or start a new session"
+        "{location}: the policy requires a saved session for every request, and this one cannot be \
+            saved: {problem}\nhint: free some disk space, or start a new session"
     )]
     SessionRequired {
         /// The rule of the policy.

@@ -159,9 +159,7 @@ pub struct ModelChoice {
 #[derive(Debug, thiserror::Error)]
 pub enum ModelChoiceError {
     /// The name does not identify a provider.
-    #[error(
-        "unknown model `{0}`\nhint: add the provider: openai:{0}, anthropic:{0} or ollama:{0}"
-    )]
+    #[error("unknown model `{0}`\nhint: add the provider: openai:{0}, anthropic:{0} or ollama:{0}")]
     Unknown(String),
     /// The provider has no default model.
     #[error("no model is selected for {0}\nhint: write {0}:NAME")]
