@@ -117,28 +117,31 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
             contents.bytes_left_out
         ));
     }
-    if changes.iter().filter_map(|change| change.diff.as_deref()).any(has_crlf_line_endings) {
-        notices.push("! All shown lines of a file end in CR LF.".to_owned());
-    }
+    notices.extend(name_paths(changes, "all lines shown use CRLF line endings", &|change| {
+        change.diff.as_deref().is_some_and(has_crlf_line_endings)
+    }));
     DescribedChanges { lines, risks, notices, full_diff_file: diff_file }
+}
+
+/// Returns a line with the paths of the matching changes, or `None` if no change matches.
+fn name_paths(changes: &ChangeSet, what: &str, is: &dyn Fn(&FileChange) -> bool) -> Option<String> {
+    let paths: Vec<String> = changes
+        .iter()
+        .filter(|change| is(change))
+        .map(|change| terminal_escape::escape_name(change.path.as_str(), 100))
+        .collect();
+    let more = if paths.len() > MAX_NAMED_PATHS {
+        format!(" and {} more", paths.len() - MAX_NAMED_PATHS)
+    } else {
+        String::new()
+    };
+    let some = paths.iter().take(MAX_NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
+    (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
 }
 
 /// Returns the risks that a reader may overlook among many lines.
 fn find_risks(changes: &ChangeSet) -> Vec<String> {
-    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| {
-        let paths: Vec<String> = changes
-            .iter()
-            .filter(|change| is(change))
-            .map(|change| terminal_escape::escape_name(change.path.as_str(), 100))
-            .collect();
-        let more = if paths.len() > MAX_NAMED_PATHS {
-            format!(" and {} more", paths.len() - MAX_NAMED_PATHS)
-        } else {
-            String::new()
-        };
-        let some = paths.iter().take(MAX_NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
-        (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
-    };
+    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| name_paths(changes, what, is);
     let asked = ApprovalPaths::default();
     let is_on = |list| {
         let asked = &asked;
@@ -368,7 +371,7 @@ mod tests {
                 ChangeKind::Create { after: content_of_size(1) },
                 Some(diff),
             )])
-            .contains("end in CR LF")
+            .contains("all lines shown use CRLF line endings: ")
         };
         assert!(
             note(&alike)

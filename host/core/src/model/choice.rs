@@ -171,7 +171,8 @@ pub enum ModelChoiceError {
          \x20 export OPENAI_API_KEY=…         then run again\n\
          \x20 ollama pull qwen3-coder         a local model, found automatically while \
          Ollama runs\n\
-         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server with an OpenAI-compatible API\n\
+         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server with an \
+         OpenAI-compatible API\n\
          \x20 cofferdam demo                  a recorded conversation, without a model"
     )]
     NoModelFound,
