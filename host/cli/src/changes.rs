@@ -9,7 +9,7 @@ use super::pages::DialogPageLine;
 use cofferdam::policy::{ApprovalPaths, BuiltInList, ChangeKind, ChangeSet, FileChange};
 use cofferdam::terminal_escape;
 
-/// Maximum number of diff lines shown. A longer diff is cut in the middle.
+/// Maximum number of diff lines shown. A longer diff is truncated in the middle.
 const MAX_LINES: usize = 160;
 const TAIL_LINES: usize = 40;
 /// Maximum number of characters shown of one line.
@@ -24,7 +24,7 @@ pub(super) struct DescribedChanges {
     pub(super) risks: Vec<String>,
     /// Notices about omitted lines and where to find them.
     pub(super) notices: Vec<String>,
-    /// The full list and diff, if anything was cut. Dropping this deletes the file.
+    /// The full list and diff, if anything was omitted. Dropping this deletes the file.
     pub(super) full_diff_file: Option<tempfile::NamedTempFile>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn format_headline(changes: &ChangeSet) -> String {
     }
 }
 
-/// Formats all changes. Long parts are cut only if the full text could be saved to a file.
+/// Formats all changes. Long parts are truncated only if the full text could be saved to a file.
 pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let diffs = full_diff(changes);
     let contents = UndiffedContents::read(changes);

@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 4] = [
 const TASK: &str =
     "Families complain that the fare is too high. Find out why, fix it, and run the test.";
 
-/// Pause between two pieces of recorded text, so that it can be read.
+/// Pause between two parts of recorded text, so that it can be read.
 const REPLAY_DELAY: Duration = Duration::from_millis(30);
 
 pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {

@@ -75,7 +75,7 @@ fn print_modes(context: &AppContext) {
         print_fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.describe()));
     }
     let reach = context.commands.describe_access();
-    print_fact("", &format!("reading is allowed in every mode; allowed commands run {reach}"));
+    print_fact("", &format!("reading is allowed in every mode; commands run {reach}"));
 }
 
 /// Prints the command sandbox as just probed on this machine.

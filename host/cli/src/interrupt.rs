@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::print::eprint_line;
 use cofferdam::session::ShutdownRecorder;
 
-/// Time until all commands are dead. The first Ctrl-C asks them to end, and those that do not are
-/// killed, so none is left behind.
+/// Time until all commands are dead. The first Ctrl-C asks them to end, and then kills the
+/// remaining ones, so that none remains.
 const KILL_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Maximum time to write the final records. A disk that does not respond, such as a network disk,

@@ -13,8 +13,8 @@ const LINE_MARK: &str = "    ";
 const CONTINUATION_MARK: &str = "  ↳ ";
 /// The prefix of a row that replaces omitted text.
 const OMISSION_MARK: &str = "  ⋮ ";
-/// Maximum number of consecutive empty lines, and of consecutive blanks in a line, that are shown
-/// unchanged.
+/// Maximum number of consecutive empty lines, and of consecutive spaces or tabs in a line, that are
+/// shown unchanged.
 const MAX_EMPTY_LINES: usize = 2;
 const MAX_BLANKS: usize = 40;
 /// The replacement for a tab.
@@ -200,11 +200,11 @@ fn omission_row(what: &str) -> String {
 /// A segment of a line.
 enum LineSegment<'a> {
     Text(&'a str),
-    /// The number of omitted blanks.
+    /// The number of omitted spaces and tabs.
     Blanks(usize),
 }
 
-/// Splits a line at its long runs of blanks.
+/// Splits a line at long runs of spaces or tabs.
 fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
     let mut parts = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -226,7 +226,7 @@ fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
     parts
 }
 
-/// Wraps a line: after a blank if there is one in the second half of the row, else anywhere.
+/// Wraps a line: after a space if there is one in the second half of the row, otherwise anywhere.
 fn wrap_line(text: &str, first_prefix: &str, next_prefix: &str, columns: usize) -> Vec<String> {
     let text = text.replace('\t', TAB_SPACES);
     let text_width = |prefix: &str| {

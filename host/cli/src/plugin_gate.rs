@@ -31,7 +31,7 @@ pub(super) struct PluginGate<'a> {
     record_acceptance: RecordAcceptance<'a>,
     lock_file: PluginLockFile,
     accepted: AcceptedPlugins,
-    /// The command-line options, for the hint that names the accepting command.
+    /// The command-line options, for the hint with the accepting command.
     common: &'a CommonArgs,
 }
 
@@ -171,7 +171,7 @@ impl PluginReview for PluginGate<'_> {
 }
 
 /// Returns the command that accepts a plugin without a terminal. It repeats `--plugin` for a plugin
-/// that only the command line names.
+/// that is only on the command line.
 fn acceptance_command(common: &CommonArgs, path: &Path) -> String {
     let mut command = "cofferdam lock --yes".to_owned();
     if let Some(config) = &common.config {

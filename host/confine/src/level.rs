@@ -209,8 +209,8 @@ impl CommandSandbox {
             ),
         };
         let reason = format!(
-            "commands need a sandbox of level `{minimum}` or better{demanded}, which this machine \
-                does not have: {}.",
+            "commands need the sandbox level `{minimum}` or better{demanded}, which this machine \
+                does not support: {}.",
             why.join("; ")
         );
         let remedy = format!(

@@ -92,10 +92,10 @@ pub(crate) struct ToolCallArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// Only the answer; progress goes to standard error
+    /// Print only the answer; progress goes to standard error
     Text,
-    /// One JSON object when the request ends
+    /// Print one JSON object when the request ends
     Json,
-    /// One JSON object per line for each event
+    /// Print one JSON object per line for each event
     StreamJson,
 }

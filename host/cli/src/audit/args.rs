@@ -31,7 +31,7 @@ pub(crate) enum AuditCommand {
         cofferdam audit show --tool bash --json | jq .effect.line\n\n\
         Times are in UTC.")]
     Show {
-        /// Only the calls of this tool
+        /// Show only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
         /// Print records as JSON, one per line

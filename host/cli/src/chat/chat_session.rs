@@ -61,7 +61,7 @@ pub(super) struct ChatSession<'a> {
     pub(super) meter: RefCell<SessionCostMeter>,
     /// The project's guide for agents (`AGENTS.md`), as sent with the latest request.
     guide: Option<String>,
-    /// Whether somebody can answer questions; not if input comes from a pipe.
+    /// Whether a user can answer questions; false if input comes from a pipe.
     has_approver: bool,
     questions: mpsc::Receiver<PendingQuestion>,
     signals: &'a ProcessSignals,
@@ -222,8 +222,8 @@ impl<'a> ChatSession<'a> {
 
     /// Returns why a command is refused on piped input, or `None` if it is allowed.
     ///
-    /// Whoever wrote the line need not be who started the program with its permissions. A
-    /// refusal ends the chat, since later lines may depend on it.
+    /// The author of the line may not be the user who started the program. A refusal ends
+    /// the chat, since later lines may depend on it.
     fn check_piped_command(&self, command: &SlashCommand) -> Option<String> {
         let denial = commands::pipe_denial(command, self.context.settings.mode)
             .filter(|_| !self.has_approver)?;

@@ -92,7 +92,7 @@ fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
     })
 }
 
-/// Formats a component for a decision; `from` names its source.
+/// Formats a component for a decision; `from` is its source.
 pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
     let mut page = format!("{}\n", terminal_escape::escape_name(from, usize::MAX));
     let _ = writeln!(page, "  sha256   {}", plugin.digest());

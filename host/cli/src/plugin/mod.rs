@@ -91,7 +91,7 @@ fn load_bytes(
     sandbox.load(bytes, &on_compile).map_err(|error| CliError::new(format!("{name}: {error}")))
 }
 
-/// Returns the store of added plugins beside the configuration in use.
+/// Returns the directory of added plugins next to the configuration in use.
 fn plugin_store(common: &CommonArgs) -> Result<PluginStore, CliError> {
     Ok(PluginStore::new(context::lock_file(
         common,

@@ -31,7 +31,7 @@ struct ExplanationReport {
     location: Option<SourceLocation>,
     /// The checks of the decision; empty if another rule denied the action first.
     steps: Vec<DecisionStep>,
-    /// What somebody may wrongly expect of the policy.
+    /// A common wrong expectation of the policy.
     note: Option<&'static str>,
 }
 
@@ -111,7 +111,7 @@ enum ExplainSubject {
     Fetch { host: HostAddress, method: String },
 }
 
-/// A path as written, and its target if links lead elsewhere.
+/// A path as written, and its target if it contains links.
 struct SpelledPath {
     path: WorkspacePath,
     resolved: Option<WorkspacePath>,
@@ -185,7 +185,8 @@ struct ExplainContext<'a> {
 }
 
 impl ExplainContext<'_> {
-    /// Explains an action. If links lead elsewhere, the stricter of both explanations applies.
+    /// Explains an action. If the path contains links, the stricter explanation of both paths
+    /// applies.
     fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
         let action_report = self.explain_action(&asked.action());
         match asked.resolved_action().map(|real| (self.explain_action(&real), real)) {

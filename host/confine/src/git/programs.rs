@@ -93,7 +93,7 @@ const SETTINGS: &[NamingSetting] = &[
         "init",
         &["templatedir"],
         Directory,
-        "git copies hooks and settings from it into new repositories",
+        "git copies hooks and configuration from it into new repositories",
     ),
     setting("instaweb", &["browser", "httpd", "modulepath"], CommandLine, "`git instaweb` runs it"),
     setting("interactive", &["difffilter"], CommandLine, "`git add --patch` runs it"),

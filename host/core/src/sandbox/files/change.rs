@@ -222,7 +222,7 @@ impl WorkspaceFilesView {
             let (old, new) = (format!("{old}{rest}"), format!("{new}{rest}"));
             if moves.len() == MAX_MOVED {
                 let reason = format!(
-                    "more than {MAX_MOVED} files and directories would move at once, such as \
+                    "one operation would move more than {MAX_MOVED} files and directories, such as \
                         `{old}`."
                 );
                 return Err(FileRefusal::Denied(

@@ -134,7 +134,7 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
         deny(calls!(__NR_process_vm_writev), "it writes into other processes"),
         deny(
             calls!(__NR_process_madvise __NR_process_mrelease),
-            "they take memory from other processes",
+            "they discard memory of other processes",
         ),
         deny(
             calls!(__NR_kcmp __NR_pidfd_getfd),
