@@ -101,7 +101,7 @@ fn confirm_acceptance(
     }
     confirm::confirm(&text, "Accept this plugin?").ok_or_else(|| {
         CliError::new(
-            "there is no terminal to ask in\nhint: use `--yes` to accept all plugins, or \
+            "there is no terminal for confirmation\nhint: use `--yes` to accept all plugins, or \
                 `--check` to only list them",
         )
     })

@@ -116,7 +116,7 @@ impl<'a> PluginGate<'a> {
             None => {
                 let command = acceptance_command(self.common, path);
                 Err(format!(
-                    "{}, and there is no terminal to ask in; review it, and accept it with \
+                    "{}, and there is no terminal for confirmation; review it, and accept it with \
                         `{command}`",
                     describe_status(&status)
                 ))

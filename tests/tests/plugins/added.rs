@@ -74,7 +74,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     for part in [
         "requests    read files of the workspace",
         "tier        read-only",
-        "no plugin was added: there is no terminal to ask in",
+        "no plugin was added: there is no terminal for confirmation",
     ] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }
@@ -265,7 +265,10 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains("there is no terminal to ask in, so the current version was kept"),
+        ran.stderr.contains(
+            "there is no terminal for confirmation, so the current version was \
+            kept"
+        ),
         "{ran:?}"
     );
     assert_eq!(

@@ -88,7 +88,10 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let ran = home.run(&call_args(plugin, &[]));
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains("it is not accepted yet, and there is no terminal to ask in"),
+            && ran.stderr.contains(
+                "it is not accepted yet, and there is no terminal for \
+                confirmation"
+            ),
         "{ran:?}"
     );
     let locked = home.run(&call_args(plugin, &["--locked"]));

@@ -42,7 +42,14 @@ fn trust_without_a_terminal_names_the_content() {
     assert!(ran.exit_code == 1 && ran.stderr.contains("no policy file"), "{ran:?}");
     home.write_file(PROJECT, "[commands]\nallow = [\"make *\"]\n");
     let ran = home.run(&["trust"]);
-    assert!(ran.exit_code == 1 && ran.stderr.contains("there is no terminal to ask in"), "{ran:?}");
+    assert!(
+        ran.exit_code == 1
+            && ran.stderr.contains(
+                "there is no terminal for \
+        confirmation"
+            ),
+        "{ran:?}"
+    );
     let ran = home.run(&["trust", "--digest", &"0".repeat(64)]);
     assert!(ran.exit_code == 1 && ran.stderr.contains("digest mismatch"), "{ran:?}");
     let shown = home.run(&["trust", "--show"]).stdout;

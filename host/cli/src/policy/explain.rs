@@ -87,7 +87,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
 }
 
-/// That a mode is not allowed, and which one this is about in its place.
+/// A mode that is not allowed, and the mode that applies instead.
 fn mode_notice(policy: &Policy, mode: ApprovalMode, in_place: ApprovalMode) -> Option<String> {
     let place = policy.mode_denied_by(mode)?;
     let allowed: Vec<&str> = ApprovalMode::STRICTEST_FIRST
