@@ -398,7 +398,7 @@ mod tests {
         let text = command_question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
         assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
         let text = command_question("echo 'א' ; rm -rf 'ב'");
-        assert!(text.contains("! This text has right-to-left letters"), "{text}");
+        assert!(text.contains("! This text contains right-to-left letters"), "{text}");
     }
 
     #[test]

@@ -131,7 +131,7 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "the end of this program interrupted an earlier command in this workspace; its \
+            "an earlier command in this workspace was interrupted because Cofferdam ended; its \
                 protected paths are now restored"
                 .to_owned(),
         );

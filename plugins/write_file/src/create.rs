@@ -132,8 +132,8 @@ mod tests {
         assert!(
             refusal(&below(&directory, "empty")).contains("update_file with an empty `old_text`")
         );
-        assert!(refusal(&below(&directory, "file/x")).contains("a part of the path is a file"));
-        assert!(refusal(&below(&directory, "file/x/y")).contains("a part of the path is a file"));
+        assert!(refusal(&below(&directory, "file/x")).contains("a parent in the path is a file"));
+        assert!(refusal(&below(&directory, "file/x/y")).contains("a parent in the path is a file"));
 
         fs::create_dir(below(&directory, "dir"))?;
         assert!(refusal(&below(&directory, "dir")).contains("is a directory"));

@@ -248,7 +248,7 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
             [home.run(&["plugin", "inspect", &file]), run_plugin_test(&home, &file, &json!([]))]
         {
             let is_refused = refused.exit_code == 1
-                && refused.stderr.contains("every run would refuse")
+                && refused.stderr.contains("cannot use plugin `")
                 && refused.stderr.contains(problem);
             assert!(is_refused, "{problem}: {refused:?}");
         }

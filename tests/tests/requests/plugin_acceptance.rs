@@ -53,7 +53,8 @@ fn a_key_of_the_cache_that_was_replaced_is_named() {
     home.write_file("state/cofferdam/keys/cache", "not a key");
     let ran = call();
     assert!(
-        ran.exit_code == 0 && ran.stderr.contains("or the key of its seal was changed"),
+        ran.exit_code == 0
+            && ran.stderr.contains("or the authentication key of the cache was changed"),
         "{ran:?}"
     );
     assert!(!call().stderr.contains("cannot use cached code"));

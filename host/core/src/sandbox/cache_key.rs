@@ -175,7 +175,7 @@ mod tests {
         fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600))
             .expect("set the permissions");
         let spoil: [(&str, &dyn Fn()); 5] = [
-            ("open to others", &|| {
+            ("accessible to other users", &|| {
                 fs::set_permissions(&file, fs::Permissions::from_mode(0o644))
                     .expect("set the permissions")
             }),
@@ -225,7 +225,7 @@ mod tests {
             .expect("set the permissions");
         assert!(
             CacheKey::load_or_create(temp.path())
-                .is_err_and(|error| error.to_string().contains("open to others"))
+                .is_err_and(|error| error.to_string().contains("accessible to other users"))
         );
         let directory = temp.path().join("keys");
         key(&directory);
