@@ -89,8 +89,7 @@ pub(super) fn model_change_notice(
     let before = last_model.filter(|before| !before.is_same_endpoint(&now))?;
     Some(terminal_escape::escape_line(
         &format!(
-            "this session used {before} before; its whole conversation will now be sent to \
-            {now}"
+            "this session used {before} before; its whole conversation will now be sent to {now}"
         ),
         600,
     ))

@@ -169,8 +169,7 @@ pub(super) fn describe(
         }
         Effect::Fetch { method, url, .. } => {
             pages.headline = format!(
-                "{tool} wants to send this HTTP request (approval covers any \
-                request body):"
+                "{tool} wants to send this HTTP request (approval covers any request body):"
             );
             pages.push_text(&format!("{method} {url}"));
         }

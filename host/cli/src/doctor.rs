@@ -83,8 +83,7 @@ fn print_commands(commands: &CommandSandbox) {
     print_fact(
         "commands",
         &format!(
-            "each command line is checked; commands run outside WebAssembly, \
-            {}",
+            "each command line is checked; commands run outside WebAssembly, {}",
             commands.describe()
         ),
     );

@@ -224,8 +224,7 @@ impl<'a> SnapshotRestore<'a> {
                 self.deleted.push(path.clone());
                 self.add_notice(|| {
                     format!(
-                        "{} was removed, with the hooks and configuration in \
-                        it",
+                        "{} was removed, with the hooks and configuration in it",
                         escape_path(path)
                     )
                 });

@@ -114,8 +114,7 @@ impl<'m> Report<'m> {
             push(
                 &mut self.text,
                 format_args!(
-                    "[{}: binary data at byte {byte}; the rest was not \
-                    searched]\n",
+                    "[{}: binary data at byte {byte}; the rest was not searched]\n",
                     self.path
                 ),
             );

@@ -214,10 +214,7 @@ fn what_is_no_plugin_is_not_added() {
     let ran = home.run(&["plugin", "add", &bad, "--digest", "sha256:12"]);
     assert!(
         ran.exit_code == 2
-            && ran.stderr.contains(
-                "a digest is `sha256:` and 64 lower-case \
-            hexadecimal digits"
-            ),
+            && ran.stderr.contains("a digest is `sha256:` and 64 lower-case hexadecimal digits"),
         "{ran:?}"
     );
     assert_eq!((stored_files(&home), read_lock_file(&home)), (vec![], String::new()));
@@ -265,10 +262,8 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains(
-            "there is no terminal for confirmation, so the current version was \
-            kept"
-        ),
+        ran.stderr
+            .contains("there is no terminal for confirmation, so the current version was kept"),
         "{ran:?}"
     );
     assert_eq!(

@@ -30,10 +30,7 @@ fn a_plugin_that_cannot_be_accepted_says_so() {
     let ran = home.run(&["lock", "--yes", "--plugin", "../fifo.wasm"]);
     assert!(
         ran.exit_code == 1
-            && ran.stdout.contains(
-                "it is a FIFO, but a plugin must be a regular \
-            file"
-            ),
+            && ran.stdout.contains("it is a FIFO, but a plugin must be a regular file"),
         "{ran:?}"
     );
     assert!(
@@ -89,10 +86,9 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let ran = home.run(&call_args(plugin, &[]));
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains(
-                "it is not accepted yet, and there is no terminal for \
-                confirmation"
-            ),
+            && ran
+                .stderr
+                .contains("it is not accepted yet, and there is no terminal for confirmation"),
         "{ran:?}"
     );
     let locked = home.run(&call_args(plugin, &["--locked"]));

@@ -145,8 +145,7 @@ fn a_failing_test_of_a_rule_is_found_by_check() {
     assert!(
         ran.exit_code == 78
             && ran.stderr.contains(
-                "mine.toml:2:10: a test of the rule failed: `ls *` should not cover \
-                    `ls`"
+                "mine.toml:2:10: a test of the rule failed: `ls *` should not cover `ls`"
             ),
         "{ran:?}"
     );
@@ -304,10 +303,7 @@ fn a_project_file_is_one_wherever_it_is_checked_from() {
     let ran = home.start(command).wait_for_exit();
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains(
-                "the policy file of a project cannot choose a \
-            profile"
-            ),
+            && ran.stderr.contains("the policy file of a project cannot choose a profile"),
         "{ran:?}"
     );
 }
@@ -335,10 +331,9 @@ fn a_configuration_that_is_not_to_be_believed_stops_everything() {
     let ran = home.run(&["tools", "list"]);
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains(
-                "other users can write this configuration; run `chmod go-w` on \
-                it"
-            ),
+            && ran
+                .stderr
+                .contains("other users can write this configuration; run `chmod go-w` on it"),
         "{ran:?}"
     );
 }

@@ -85,10 +85,7 @@ pub(super) fn record_change(
     match open_log(settings, user_dirs, &run_start_without_tools(settings, common), redact, notify)?
     {
         Some(audit) => audit.record_change(change).map_err(|error| {
-            CliError::new(format!(
-                "cannot record the change in the audit log: \
-                {error}"
-            ))
+            CliError::new(format!("cannot record the change in the audit log: {error}"))
         }),
         None => Ok(()),
     }

@@ -300,8 +300,7 @@ impl<'a> ChatSession<'a> {
             }
             ChatWorkResult::Compacted(CompactionOutcome::Failed { message }) => {
                 self.view.print_line(&format_notice(&format!(
-                    "cannot summarize the conversation: \
-                    {message}"
+                    "cannot summarize the conversation: {message}"
                 )));
                 self.restore_unsent(None, input);
             }

@@ -35,8 +35,7 @@ pub(super) fn missing_capability(
         tool.denied_by_policy.iter().find(|(capability, _)| sufficient.contains(&capability.kind()))
     {
         let why = format!(
-            "the tool requests permission to {capability}, but the policy at \
-            {place} denies it."
+            "the tool requests permission to {capability}, but the policy at {place} denies it."
         );
         return Some((
             why,
@@ -120,8 +119,7 @@ pub(super) fn path_protection(
         ),
         PatternAuthor::BuiltIn => (
             format!(
-                "The user can add a pattern to `{key}` under [protected] in their policy \
-                file."
+                "The user can add a pattern to `{key}` under [protected] in their policy file."
             ),
             None,
         ),

@@ -61,13 +61,11 @@ pub(super) enum GitLimit {
     #[error("all git configuration files together have more than {} MiB", MOST_BYTES >> 20)]
     TotalBytes,
     #[error(
-        "all git configuration files together contain more than {MOST_WORDS} programs and \
-        paths"
+        "all git configuration files together contain more than {MOST_WORDS} programs and paths"
     )]
     TotalWords,
     #[error(
-        "all git configuration files together contain paths with more than {MOST_STEPS} \
-        components"
+        "all git configuration files together contain paths with more than {MOST_STEPS} components"
     )]
     TotalSteps,
 }

@@ -51,8 +51,7 @@ const SETTINGS: &[NamingSetting] = &[
         "core",
         &["fsmonitor"],
         CommandLine,
-        "git runs it whenever it reads the state of the \
-        worktree",
+        "git runs it whenever it reads the state of the worktree",
     ),
     setting(
         "core",

@@ -291,8 +291,7 @@ async fn choose_with(
 fn choose_ollama(model: String, location: &str) -> Result<ModelChoice, ModelChoiceError> {
     let spec = ModelSpec { provider: ProviderKind::Ollama, model };
     let notice = format!(
-        "Using {spec} from the Ollama server {location}. Choose another model \
-        with --model."
+        "Using {spec} from the Ollama server {location}. Choose another model with --model."
     );
     Ok(ModelChoice { spec, notice: Some(notice) })
 }

@@ -324,8 +324,7 @@ impl WorkspaceFilesView {
 
 pub(super) fn special_file_denied(place: &str) -> FileRefusal {
     let reason = format!(
-        "`{place}` is a FIFO, a socket or a device; tools can use only files and \
-            directories."
+        "`{place}` is a FIFO, a socket or a device; tools can use only files and directories."
     );
     FileRefusal::Denied(
         ErrorCode::NotPermitted,

@@ -353,8 +353,7 @@ impl SessionApprovals {
         let Some(approver) = &self.approver else {
             return Err(Denial::without_remedy(
                 DenialCode::NobodyToAsk,
-                "this needs approval, and \
-                there is no user to ask.",
+                "this needs approval, and there is no user to ask.",
             ));
         };
         let is_plan = matches!(pending.question().effect, Effect::Plan { .. });

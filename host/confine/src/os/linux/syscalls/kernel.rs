@@ -21,8 +21,7 @@ pub(super) fn groups() -> Vec<SyscallGroup> {
         ),
         deny(
             calls!(__NR_init_module __NR_finit_module __NR_delete_module),
-            "they load kernel \
-            code",
+            "they load kernel code",
         ),
         deny(calls!(__NR_kexec_load __NR_kexec_file_load), "another kernel"),
         deny(
@@ -40,8 +39,7 @@ pub(super) fn groups() -> Vec<SyscallGroup> {
         ),
         deny(
             calls!(__NR_syslog),
-            "kernel messages contain addresses and information about other \
-            processes",
+            "kernel messages contain addresses and information about other processes",
         ),
         deny_as_absent(
             calls!(__NR_lsm_get_self_attr __NR_lsm_set_self_attr __NR_lsm_list_modules
@@ -50,8 +48,7 @@ pub(super) fn groups() -> Vec<SyscallGroup> {
         ),
         deny_as_absent(
             calls!(__NR_lookup_dcookie __NR_nfsservctl),
-            "current kernels no longer \
-            have them",
+            "current kernels no longer have them",
         ),
         #[cfg(target_arch = "x86_64")]
         deny(calls!(__NR_iopl __NR_ioperm), "they give access to hardware ports"),
@@ -67,7 +64,7 @@ pub(super) fn groups() -> Vec<SyscallGroup> {
                 __NR_getpmsg __NR_putpmsg __NR_afs_syscall __NR_tuxcall __NR_security __NR_vserver
                 __NR_epoll_ctl_old
                 __NR_epoll_wait_old),
-            "current current kernels do not have them",
+            "current kernels do not have them",
         ),
     ]
 }

@@ -175,8 +175,7 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
             deny_if(
                 SCHEDULING,
                 not_itself(0),
-                "they slow other processes; a thread sets its own \
-                as number 0",
+                "they slow other processes; a thread sets its own as number 0",
             ),
             deny_as_absent(
                 QUEUES,
@@ -185,8 +184,7 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
             ),
             deny(
                 SYSTEM_V,
-                "memory and messages of System V are shared with all processes of the \
-                user",
+                "memory and messages of System V are shared with all processes of the user",
             ),
             allow(calls!(__NR_shmdt), "it only detaches memory, which `shmat` cannot attach here"),
         ]);
