@@ -1,5 +1,5 @@
-//! `cofferdam doctor`: prints what this machine can enforce, which model answers, and where files
-//! are stored.
+//! `cofferdam doctor`: prints which sandbox this machine supports, which model is used, and where
+//! files are stored.
 
 use std::process::ExitCode;
 
