@@ -8,13 +8,13 @@
 //
 //     const cofferdam_tool cofferdam_tools[] = {
 //         {.name = "shout",
-//          .description = "Returns a text in capitals.",
+//          .description = "Converts a text to uppercase.",
 //          .input_schema = "{\"type\": \"object\", …}",
 //          .call = shout},
 //         {0},
 //     };
 //
-// Memory need not be freed: the instance is dropped after the call. The workspace is the root
+// You need not free memory: the host drops the instance after the call. The workspace is the root
 // directory, so `fopen("src/main.c", "r")` works for a tool with COFFERDAM_READ_FILES.
 
 #ifndef COFFERDAM_H
@@ -91,7 +91,7 @@ void cofferdam_add_json(cofferdam_result *result, const char *format, ...) COFFE
 void cofferdam_add_bytes(cofferdam_result *result, const char *media_type, const void *data,
                          size_t length);
 
-// Adds a copy of the resource at an address: text if the media type begins with "text/", is
+// Adds a copy of the resource with a URI: text if the media type begins with "text/", is
 // "application/json" or ends with "+json" or "+xml", and bytes otherwise.
 void cofferdam_add_resource(cofferdam_result *result, const char *uri, const char *media_type,
                             const void *data, size_t length);
@@ -109,7 +109,7 @@ void cofferdam_set_view_diff(cofferdam_result *result, const char *diff);
 void cofferdam_set_view_table(cofferdam_result *result, size_t columns, size_t rows,
                               const char *const *cells);
 
-// Says that the tool left something out. The content should say how to get the rest.
+// Marks the result as truncated. The content should explain how to get the rest.
 void cofferdam_set_truncated(cofferdam_result *result);
 
 // Returns a text as a JSON string, with its quotes.
@@ -124,7 +124,7 @@ typedef enum {
   COFFERDAM_FAILED
 } cofferdam_error;
 
-// Fails with a formatted text that the model can act on.
+// Fails with a formatted message that tells the model how to fix the problem.
 void cofferdam_fail(cofferdam_result *result, cofferdam_error error, const char *format, ...)
     COFFERDAM_FORMAT(3);
 
@@ -135,7 +135,7 @@ void cofferdam_fail_input(cofferdam_result *result, const char *pointer, const c
 // Fails with the error in `errno`, about a file.
 void cofferdam_fail_errno(cofferdam_result *result, const char *path);
 
-// Discards the content and the error so far, for a tool that can go on after an error.
+// Discards the content and the error so far, for a tool that can continue after an error.
 void cofferdam_reset(cofferdam_result *result);
 
 // --- Files
@@ -147,7 +147,7 @@ char *cofferdam_read(const char *path, size_t *length);
 bool cofferdam_is_text(const char *bytes, size_t length);
 
 // --- The host. If a function returns false, it has set the error of `result`: return from the
-// tool, or call `cofferdam_reset` and go on.
+// tool, or call `cofferdam_reset` and continue.
 
 // State: per-session key-value storage for one tool. Needs COFFERDAM_KEEP_STATE. A value that does
 // not exist is NULL. A value has a NUL after its end.
@@ -169,9 +169,9 @@ typedef struct {
   const char *const *globs;
   bool hidden;
   bool no_ignore;
-  // The largest number of directory levels; 0 for no limit.
+  // The maximum number of directory levels; 0 for no limit.
   unsigned max_depth;
-  // Texts of which a file must contain at least one, with a NULL at the end; or NULL.
+  // The walk omits files that contain none of these strings. Ends with a NULL; or NULL.
   const char *const *required;
   bool required_ignore_case;
 } cofferdam_walk_options;
@@ -220,8 +220,8 @@ typedef struct {
   struct timespec elapsed;
 } cofferdam_command_output;
 
-// Runs a command line for `sh -c` to its end. `directory` is a directory of the workspace; NULL for
-// its root. `timeout` is 1 to 600 seconds.
+// Runs a command line with `sh -c` and waits until it exits. `directory` is a directory of the
+// workspace; NULL for its root. `timeout` is 1 to 600 seconds.
 bool cofferdam_run(cofferdam_result *result, const char *line, const char *directory,
                    struct timespec timeout, cofferdam_command_output *output);
 
@@ -230,17 +230,17 @@ typedef struct {
   // A method such as "POST"; NULL for GET.
   const char *method;
   const char *url;
-  // Names and values in turn, with a NULL at the end; or NULL.
+  // Alternating names and values, with a NULL at the end; or NULL.
   const char *const *headers;
   const void *body;
   size_t body_length;
-  // The limit of the response's body; 0 for 8 MiB.
+  // The maximum size of the response body in bytes; 0 for 8 MiB.
   size_t max_bytes;
 } cofferdam_request;
 
 typedef struct {
   int status;
-  // Names and values in turn, with a NULL at the end.
+  // Alternating names and values, with a NULL at the end.
   char **headers;
   // The body, with a NUL after its end.
   char *body;
@@ -249,13 +249,13 @@ typedef struct {
   bool complete;
 } cofferdam_response;
 
-// Sends a request and reads the response. An error status is a response, too, and so is a redirect.
+// Sends a request and reads the response, which can have an error status or be a redirect.
 bool cofferdam_fetch(cofferdam_result *result, const cofferdam_request *request,
                      cofferdam_response *response);
-// Returns the first header of a name, without regard to case; NULL if there is none.
+// Returns the first header with a name, ignoring case; NULL if there is none.
 const char *cofferdam_header(const cofferdam_response *response, const char *name);
 
-// Sub-agents that can read only. Needs COFFERDAM_DELEGATE. `complete` may be NULL.
+// Read-only sub-agents. Needs COFFERDAM_DELEGATE. `complete` may be NULL.
 bool cofferdam_delegate(cofferdam_result *result, const char *task, char **answer, bool *complete);
 
 // Plans for the user's approval. Needs COFFERDAM_PRESENT_PLAN. `mode` may be NULL.

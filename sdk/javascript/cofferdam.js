@@ -5,13 +5,13 @@
 //
 //     tool({
 //       name: "shout",
-//       description: "Returns a text in capitals.",
+//       description: "Converts a text to uppercase.",
 //       properties: { text: { type: "string" } },
 //       call: ({ text }) => text.toUpperCase(),
 //     });
 //
 // A tool returns text, a value that becomes JSON, a `Content`, or an `Output`. It throws
-// `NotFound`, `InvalidInput`, `Denied`, `TimedOut` or `Failed`; the model reads the message.
+// `NotFound`, `InvalidInput`, `Denied`, `TimedOut` or `Failed`; the model sees the message.
 //
 // The modules `cofferdam/workspace.js`, `state.js`, `commands.js`, `agents.js`, `plans.js` and
 // `progress.js` call the host. Each needs a line in `wit/world.wit`, such as
@@ -47,7 +47,7 @@ export const WORKSPACE_PATH = { type: "string", format: "workspace-path" };
 
 // --- Output
 
-/** A piece of a result. Text has a string as its body, everything else a `Uint8Array`. */
+/** A content item of a result. The body is a string for text, and otherwise a `Uint8Array`. */
 export class Content {
   constructor(mediaType, body, { uri, annotations = {} } = {}) {
     Object.assign(this, { mediaType, body, uri, annotations });
@@ -76,7 +76,7 @@ export class Content {
   }
 }
 
-/** What the user sees instead of the content. */
+/** A view, which the user sees instead of the content. */
 export const View = {
   text: Content.text,
   /** A unified diff. */
@@ -93,12 +93,12 @@ export const View = {
   },
 };
 
-/** The result of a call, if text or a value alone is not enough. */
+/** A result with more than one text or value. */
 export class Output {
   /**
    * `content` is text, a `Content`, an array of both, or a value that becomes JSON. `structured` is
-   * the value for the tool's output schema, `view` what the user sees. `truncated` says whether
-   * something was left out.
+   * the value that matches the tool's output schema. The user sees `view`. `truncated` marks an
+   * incomplete result.
    */
   constructor(content = [], { structured, view, truncated = false, annotations = {} } = {}) {
     Object.assign(this, { content, structured, view, truncated, annotations });
@@ -111,7 +111,7 @@ const registered = new Map();
 
 /**
  * Declares a tool. `properties` are the properties of the input's JSON Schema. All are required
- * unless `required` names those that are. `inputSchema` replaces both with a complete schema.
+ * unless `required` lists the required ones. `inputSchema` replaces both with a complete schema.
  */
 export function tool({
   name,
@@ -141,7 +141,7 @@ export function tool({
 
 // --- The export
 
-/** The export `cofferdam:plugin/tools`. The main module of a plugin exports it, too. */
+/** The export `cofferdam:plugin/tools`. The main module of a plugin must also export it. */
 export const tools = {
   listTools: () => [...registered.values()].map((tool) => tool.declaration),
   callTool(name, input) {
@@ -170,7 +170,7 @@ function toOutput({ declaration }, result) {
   };
 }
 
-/** An array is a list of pieces if it has a `Content`, and a JSON value otherwise. */
+/** An array that contains a `Content` is a list of content items. Other arrays are JSON values. */
 function pieces(content) {
   if (!Array.isArray(content)) return [content];
   const isList = content.length === 0 || content.some((piece) => piece instanceof Content);

@@ -9,7 +9,7 @@ use super::pages::DialogPageLine;
 use cofferdam::policy::{ApprovalPaths, BuiltInList, ChangeKind, ChangeSet, FileChange};
 use cofferdam::terminal_escape;
 
-/// Maximum number of diff lines shown. A longer diff is cut in the middle.
+/// Maximum number of diff lines shown. A longer diff is truncated in the middle.
 const MAX_LINES: usize = 160;
 const TAIL_LINES: usize = 40;
 /// Maximum number of characters shown of one line.
@@ -24,7 +24,7 @@ pub(super) struct DescribedChanges {
     pub(super) risks: Vec<String>,
     /// Notices about omitted lines and where to find them.
     pub(super) notices: Vec<String>,
-    /// The full list and diff, if anything was cut. Dropping this deletes the file.
+    /// The full list and diff, if anything was omitted. Dropping this deletes the file.
     pub(super) full_diff_file: Option<tempfile::NamedTempFile>,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn format_headline(changes: &ChangeSet) -> String {
     }
 }
 
-/// Formats all changes. Long parts are cut only if the full text could be saved to a file.
+/// Formats all changes. Long parts are truncated only if the full text could be saved to a file.
 pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let diffs = full_diff(changes);
     let contents = UndiffedContents::read(changes);
@@ -73,7 +73,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     lines.extend(listed.iter().take(max_lines).map(|line| DialogPageLine::plain(cut(line))));
     if listed.len() > max_lines {
         lines.push(DialogPageLine::omission(format!(
-            "{} of {} changes left out",
+            "{} of {} changes omitted",
             listed.len() - max_lines,
             listed.len()
         )));
@@ -86,7 +86,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     lines.extend(diff_lines[..head].iter().map(|line| styled_line(&cut(line))));
     if left_out > 0 {
         lines.push(DialogPageLine::omission(format!(
-            "{left_out} of {} lines left out",
+            "{left_out} of {} lines omitted",
             diff_lines.len()
         )));
     }
@@ -95,7 +95,7 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let mut notices = Vec::new();
     if let Some(file) = &diff_file {
         notices.push(format!(
-            "! Shown only in part; the whole change is in {}",
+            "! The change is not shown completely; the whole change is in {}",
             terminal_escape::escape_name(&file.path().display().to_string(), usize::MAX)
         ));
         let bytes = usize::try_from(contents.bytes_left_out).unwrap_or(usize::MAX);
@@ -117,28 +117,31 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
             contents.bytes_left_out
         ));
     }
-    if changes.iter().filter_map(|change| change.diff.as_deref()).any(has_crlf_line_endings) {
-        notices.push("! All shown lines of a file end in CR LF.".to_owned());
-    }
+    notices.extend(name_paths(changes, "all lines shown use CRLF line endings", &|change| {
+        change.diff.as_deref().is_some_and(has_crlf_line_endings)
+    }));
     DescribedChanges { lines, risks, notices, full_diff_file: diff_file }
+}
+
+/// Returns a line with the paths of the matching changes, or `None` if no change matches.
+fn name_paths(changes: &ChangeSet, what: &str, is: &dyn Fn(&FileChange) -> bool) -> Option<String> {
+    let paths: Vec<String> = changes
+        .iter()
+        .filter(|change| is(change))
+        .map(|change| terminal_escape::escape_name(change.path.as_str(), 100))
+        .collect();
+    let more = if paths.len() > MAX_NAMED_PATHS {
+        format!(" and {} more", paths.len() - MAX_NAMED_PATHS)
+    } else {
+        String::new()
+    };
+    let some = paths.iter().take(MAX_NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
+    (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
 }
 
 /// Returns the risks that a reader may overlook among many lines.
 fn find_risks(changes: &ChangeSet) -> Vec<String> {
-    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| {
-        let paths: Vec<String> = changes
-            .iter()
-            .filter(|change| is(change))
-            .map(|change| terminal_escape::escape_name(change.path.as_str(), 100))
-            .collect();
-        let more = if paths.len() > MAX_NAMED_PATHS {
-            format!(" and {} more", paths.len() - MAX_NAMED_PATHS)
-        } else {
-            String::new()
-        };
-        let some = paths.iter().take(MAX_NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
-        (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
-    };
+    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| name_paths(changes, what, is);
     let asked = ApprovalPaths::default();
     let is_on = |list| {
         let asked = &asked;
@@ -368,7 +371,7 @@ mod tests {
                 ChangeKind::Create { after: content_of_size(1) },
                 Some(diff),
             )])
-            .contains("end in CR LF")
+            .contains("all lines shown use CRLF line endings: ")
         };
         assert!(
             note(&alike)

@@ -10,7 +10,7 @@ use super::wrap;
 /// The prompt below a page that is not the last one.
 const MORE_PROMPT: &str = "Enter shows more; n declines";
 
-/// Shows a text page by page and asks a yes-or-no question. Returns `None` if nobody can answer.
+/// Shows a text page by page and asks a yes-or-no question. Returns `None` if there is no terminal.
 ///
 /// Only an explicit yes after the last page returns true.
 pub(super) fn confirm(text: &str, question: &str) -> Option<bool> {

@@ -16,8 +16,8 @@ use cofferdam::terminal_escape;
 
 /// Opens the model for a request or a chat.
 ///
-/// A resumed session keeps its model and address unless the command line names others, so that its
-/// content is not sent to another provider unnoticed. `record` is the file for a recording.
+/// A resumed session keeps its model and base URL unless the command line overrides them, so that
+/// its content is not sent to another provider unnoticed. `record` is the file for a recording.
 pub(super) async fn connect(
     context: &AppContext,
     flags: &ModelArgs,
@@ -62,8 +62,8 @@ pub(super) async fn connect(
     })
 }
 
-/// Returns the model of the resumed session, or `None` if another one is named. Sets `address` to
-/// that of the session if the provider stays the same.
+/// Returns the model of the resumed session, or `None` if the command line selects another one.
+/// Sets `address` to that of the session if the provider stays the same.
 fn resumed_model(
     flags: &ModelArgs,
     last_model: Option<&ModelIdentity>,
@@ -80,7 +80,7 @@ fn resumed_model(
     Ok(flags.model.is_none().then(|| format!("{}:{}", last_model.provider, last_model.model)))
 }
 
-/// Returns a notice if a session continues with another provider or address than before.
+/// Returns a notice if a session continues with another provider or base URL.
 pub(super) fn model_change_notice(
     last_model: Option<&ModelIdentity>,
     model: &dyn LanguageModel,
@@ -88,7 +88,9 @@ pub(super) fn model_change_notice(
     let now = ModelIdentity::from(model.info());
     let before = last_model.filter(|before| !before.is_same_endpoint(&now))?;
     Some(terminal_escape::escape_line(
-        &format!("this session used {before} so far; now all of it is sent to {now}"),
+        &format!(
+            "this session used {before} before; its whole conversation will now be sent to {now}"
+        ),
         600,
     ))
 }

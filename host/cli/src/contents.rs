@@ -24,7 +24,7 @@ const MAX_EXCERPTS: usize = 64;
 pub(super) struct UndiffedContents {
     /// The contents as escaped lines of a diff; large files only with their beginning and end.
     pub(super) text: String,
-    /// The number of bytes that the text leaves out.
+    /// The number of bytes that the text omits.
     pub(super) bytes_left_out: u64,
 }
 
@@ -94,7 +94,7 @@ fn excerpt(path: &Path, size: u64) -> io::Result<String> {
     let mut text =
         lossless(|out| write_lines(BufReader::new((&mut file).take(HEAD_BYTES)), false, out))?;
     let left_out = size.saturating_sub(HEAD_BYTES + TAIL_BYTES);
-    text += &format!("@@ {left_out} bytes left out @@\n");
+    text += &format!("@@ {left_out} bytes omitted @@\n");
     file.seek(SeekFrom::Start(size.saturating_sub(TAIL_BYTES).max(HEAD_BYTES)))?;
     text += &lossless(|out| write_lines(BufReader::new(file.take(TAIL_BYTES)), true, out))?;
     Ok(text)
@@ -111,7 +111,7 @@ fn lossless(write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> io::Result<St
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes each line escaped, with `+` in front. Bytes that are not UTF-8 are written as `\xff`.
+/// Writes each line escaped, with the prefix `+`. Bytes that are not UTF-8 are written as `\xff`.
 fn write_lines(
     mut input: impl BufRead,
     is_end_of_file: bool,

@@ -243,7 +243,7 @@ impl AppContext {
     pub(super) fn open_host(&self) -> Result<Host, CliError> {
         let host = self.prepared.open()?;
         if let Some(problem) = broad_workspace_warning(host.workspace().root()) {
-            warn(&format!("{problem}; choose a project directory with `-C DIR`"));
+            warn(&format!("{problem}\nhint: choose a project directory with `-C DIR`"));
         }
         Ok(host)
     }
@@ -269,7 +269,7 @@ impl AppContext {
         }
         for refused in self.catalog().refused_plugins() {
             eprint_line(&cofferdam::terminal_escape::escape_line(
-                &format!("warning: cannot use plugin {}: {}", refused.origin, refused.reason),
+                &format!("warning: cannot use plugin `{}`: {}", refused.origin, refused.reason),
                 600,
             ));
         }
@@ -304,11 +304,11 @@ pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
     let what = match home {
         _ if root == Path::new("/") => "the root of the file system",
         Some(home) if home == root => "your home directory",
-        Some(home) if home.starts_with(root) => "your home directory and more",
+        Some(home) if home.starts_with(root) => "a parent of your home directory",
         Some(_) | None => return None,
     };
     Some(format!(
-        "the workspace {} is {what}: tools can read all of it, and commands can change it",
+        "the workspace {} is {what}: tools can read and commands can change all files in it",
         root.display()
     ))
 }

@@ -27,7 +27,7 @@ const FILES: [(&str, &str); 4] = [
 const TASK: &str =
     "Families complain that the fare is too high. Find out why, fix it, and run the test.";
 
-/// Pause between two pieces of recorded text, so that it can be read.
+/// Pause between two parts of recorded text, so that it can be read.
 const REPLAY_DELAY: Duration = Duration::from_millis(30);
 
 pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
@@ -48,10 +48,8 @@ pub(super) fn run(common: &CommonArgs, args: &DemoArgs) -> CommandResult {
     let model: Arc<dyn LanguageModel> =
         Arc::new(if args.fast { model } else { model.with_pace(REPLAY_DELAY) });
     eprint_line(&format!(
-        "The model of this demo is a recording. Its tool calls are real: each runs in a \
-            WebAssembly sandbox that sees only\n\
-            {}\n\n\
-            Prompt: {TASK}\n",
+        "This demo replays recorded responses of a model. The tool calls are real: each runs in a \
+            WebAssembly sandbox that sees only\n{}\n\nPrompt: {TASK}\n",
         host.workspace().root().display()
     ));
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

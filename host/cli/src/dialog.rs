@@ -168,7 +168,9 @@ pub(super) fn describe(
                 (described.lines, described.risks, described.notices, described.full_diff_file);
         }
         Effect::Fetch { method, url, .. } => {
-            pages.headline = format!("{tool} wants to send this request, with any body:");
+            pages.headline = format!(
+                "{tool} wants to send this HTTP request (approval covers any request body):"
+            );
             pages.push_text(&format!("{method} {url}"));
         }
         Effect::Confirmed => {
@@ -395,7 +397,7 @@ mod tests {
         let text = command_question(&long).replace("\n  ↳ ", "").replace("\n     ", "");
         assert!(text.contains(&long) && text.contains(&format!("exactly `{long}`")), "{text}");
         let text = command_question("echo 'א' ; rm -rf 'ב'");
-        assert!(text.contains("! This text has right-to-left letters"), "{text}");
+        assert!(text.contains("! This text contains right-to-left letters"), "{text}");
     }
 
     #[test]

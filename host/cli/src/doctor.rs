@@ -1,5 +1,5 @@
-//! `cofferdam doctor`: prints what this machine can enforce, which model answers, and where files
-//! are stored.
+//! `cofferdam doctor`: prints which sandbox this machine supports, which model is used, and where
+//! files are stored.
 
 use std::process::ExitCode;
 
@@ -74,14 +74,17 @@ fn print_modes(context: &AppContext) {
         print_fact(&format!("{mode}{in_force}"), &format!("{}{forbidden}", mode.describe()));
     }
     let reach = context.commands().describe_access();
-    print_fact("", &format!("reading is allowed in every mode; allowed commands run {reach}"));
+    print_fact("", &format!("reading is allowed in every mode; commands run {reach}"));
 }
 
 /// Prints the command sandbox as just probed on this machine.
 fn print_commands(commands: &CommandSandbox) {
     print_fact(
         "commands",
-        &format!("checked line by line; they run outside WebAssembly, {}", commands.describe()),
+        &format!(
+            "each command line is checked; commands run outside WebAssembly, {}",
+            commands.describe()
+        ),
     );
     for (level, problem) in &commands.measured().unavailable {
         print_fact("", &format!("sandbox `{level}` is unavailable: {problem}"));
@@ -92,8 +95,8 @@ fn print_commands(commands: &CommandSandbox) {
             print_fact(
                 "",
                 &format!(
-                    "tested and blocked: reading outside, writing outside{tcp}, writing a git \
-                        hook, leaving a process behind"
+                    "tested and blocked: reading and writing outside the workspace{tcp}, writing a \
+                        git hook, leaving a process behind"
                 ),
             );
         }

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use super::print::eprint_line;
 use cofferdam::session::ShutdownRecorder;
 
-/// Time until all commands are dead. The first Ctrl-C asks them to end, and those that do not are
-/// killed, so none is left behind.
+/// Time until all commands are dead. The first Ctrl-C asks them to end, and then kills the
+/// remaining ones, so that none remains.
 const KILL_TIMEOUT: Duration = Duration::from_millis(400);
 
 /// Maximum time to write the final records. A disk that does not respond, such as a network disk,
@@ -39,13 +39,12 @@ pub(super) fn watch_signals(
                 tokio::time::sleep(KILL_TIMEOUT).await;
                 #[expect(
                     clippy::exit,
-                    reason = "the second Ctrl-C exits at once; the records are \
-                    complete"
+                    reason = "the second Ctrl-C exits immediately; the records are complete"
                 )]
                 std::process::exit(130);
             }
             cancel.cancel();
-            eprint_line("\nstopping … (Ctrl-C again exits at once)");
+            eprint_line("\nstopping … (Ctrl-C again exits immediately)");
         }
     });
     Ok(())

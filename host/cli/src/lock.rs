@@ -63,8 +63,8 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let is_stuck = !context.catalog().refused_plugins().is_empty() && !args.check;
     if is_stuck {
         eprint_line(
-            "hint: a plugin that is broken or denied by the policy cannot be accepted, even with \
-                `--yes`; repair it, or remove it from the configuration",
+            "hint: a plugin that is invalid or that the policy denies cannot be accepted, even \
+                with `--yes`; repair it, or remove it from the configuration",
         );
     }
     let is_unchanged = args.check || is_stuck && !any_new;
@@ -86,7 +86,7 @@ fn confirm_acceptance(candidate: &PluginCandidate<'_>, yes: bool) -> Result<bool
     }
     confirm::confirm(&text, "Accept this plugin?").ok_or_else(|| {
         CliError::new(
-            "there is no terminal to ask in\nhint: use `--yes` to accept all plugins, or \
+            "there is no terminal for confirmation\nhint: use `--yes` to accept all plugins, or \
                 `--check` to only list them",
         )
     })

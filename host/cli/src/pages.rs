@@ -13,8 +13,8 @@ const LINE_MARK: &str = "    ";
 const CONTINUATION_MARK: &str = "  ↳ ";
 /// The prefix of a row that replaces omitted text.
 const OMISSION_MARK: &str = "  ⋮ ";
-/// Maximum number of consecutive empty lines, and of consecutive blanks in a line, that are shown
-/// unchanged.
+/// Maximum number of consecutive empty lines, and of consecutive spaces or tabs in a line, that are
+/// shown unchanged.
 const MAX_EMPTY_LINES: usize = 2;
 const MAX_BLANKS: usize = 40;
 /// The replacement for a tab.
@@ -85,8 +85,8 @@ impl PagedText {
     pub(super) fn warn_text_direction(&mut self) {
         if self.lines.iter().any(|line| terminal_escape::has_right_to_left(&line.text)) {
             self.notices.push(
-                "! This text has right-to-left letters: your terminal may show parts of a line in \
-                    another order."
+                "! This text contains right-to-left letters: your terminal may show parts of a \
+                    line in another order."
                     .to_owned(),
             );
         }
@@ -183,7 +183,7 @@ fn wrap_lines(lines: &[DialogPageLine], columns: usize) -> Vec<String> {
                         );
                     }
                     LineSegment::Blanks(count) => {
-                        rows.push(omission_row(&format!("{count} blanks in this line")))
+                        rows.push(omission_row(&format!("{count} spaces or tabs omitted")))
                     }
                 }
                 first_prefix = CONTINUATION_MARK;
@@ -200,11 +200,11 @@ fn omission_row(what: &str) -> String {
 /// A segment of a line.
 enum LineSegment<'a> {
     Text(&'a str),
-    /// The number of omitted blanks.
+    /// The number of omitted spaces and tabs.
     Blanks(usize),
 }
 
-/// Splits a line at its long runs of blanks.
+/// Splits a line at long runs of spaces or tabs.
 fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
     let mut parts = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -226,7 +226,7 @@ fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
     parts
 }
 
-/// Wraps a line: after a blank if there is one in the second half of the row, else anywhere.
+/// Wraps a line: after a space if there is one in the second half of the row, otherwise anywhere.
 fn wrap_line(text: &str, first_prefix: &str, next_prefix: &str, columns: usize) -> Vec<String> {
     let text = text.replace('\t', TAB_SPACES);
     let text_width = |prefix: &str| {

@@ -13,7 +13,7 @@ use cofferdam::tools::AuthorityChange;
 
 /// Asks at the terminal whether to accept a plugin.
 pub(super) struct TerminalAcceptance<'a> {
-    /// The command-line options, for the hint that names the accepting command.
+    /// The command-line options, for the hint with the accepting command.
     pub(super) common: &'a CommonArgs,
     /// Records the acceptance of a plugin before it takes effect.
     pub(super) record: &'a dyn Fn(&AuthorityChange<'_>) -> Result<(), CliError>,
@@ -25,7 +25,7 @@ impl AcceptanceDialog for TerminalAcceptance<'_> {
             Some(true) => Ok(()),
             Some(false) => Err("you rejected it".into()),
             None => Err(format!(
-                "{}, and there is no terminal to ask in; review it, and accept it with `{}`",
+                "{}, and there is no terminal for confirmation; review it, and accept it with `{}`",
                 candidate.status.describe(),
                 acceptance_command(self.common, candidate.path)
             )),
@@ -49,7 +49,7 @@ impl AcceptanceDialog for TerminalAcceptance<'_> {
 }
 
 /// Returns the command that accepts a plugin without a terminal. It repeats `--plugin` for a plugin
-/// that only the command line names.
+/// that is only on the command line.
 fn acceptance_command(common: &CommonArgs, path: &Path) -> String {
     let mut command = "cofferdam lock --yes".to_owned();
     if let Some(config) = &common.config {

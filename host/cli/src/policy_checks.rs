@@ -48,18 +48,16 @@ pub(super) fn apply_session_policy(
 ) -> Result<SessionChoice, CliError> {
     match (policy.session_denied_by(), policy.session_required_by()) {
         (Some(forbidden), Some(required)) => Err(CliError::configuration(format!(
-            "{forbidden}: sessions must not be saved, but {required} requires that every request \
-                is recorded in one\n\
-             hint: change one of the two rules"
+            "{forbidden}: sessions must not be saved, but {required} requires a saved session for \
+                every request\nhint: change one of the two rules"
         ))),
         (Some(place), None) if choice.newest || choice.resume.is_some() => {
             Err(sessions_denied_error(place, "a session cannot be resumed"))
         }
         (Some(_), None) => Ok(SessionChoice { no_session: true, ..choice }),
         (None, Some(place)) if choice.no_session => Err(CliError::configuration(format!(
-            "{place}: `--no-session` is not allowed: the policy requires that every request is \
-                recorded in a session\n\
-             hint: leave out `--no-session`, or ask the author of the policy"
+            "{place}: `--no-session` is not allowed: the policy requires a saved session for every \
+                request\nhint: leave out `--no-session`, or ask the author of the policy"
         ))),
         (None, Some(_) | None) => Ok(choice),
     }

@@ -10,9 +10,9 @@ const MAX_TEXT_BYTES: u64 = 8 << 20;
 
 /// The error for a line beyond the limit.
 pub(super) const LINE_TOO_LONG: &str = "cannot read a line of standard input: it is longer than 8 \
-    MiB; neither it nor any later line was run";
+    MiB; this line and all later lines were ignored";
 
-/// Reads all of standard input. `what` names the text in errors, such as `the task`.
+/// Reads all of standard input. Errors refer to the text as `what`, such as `the task`.
 ///
 /// # Errors
 ///

@@ -87,8 +87,8 @@ fn confirm_trust(file: &ProjectPolicy, digest: Option<&str>) -> Result<bool, Cli
     confirm::confirm(&shown, "Trust this file, with exactly this content, in this project?")
         .ok_or_else(|| {
             CliError::new(
-                "there is no terminal to ask in\nhint: read the file, and pass its digest with \
-                    `--digest sha256:…`",
+                "there is no terminal for confirmation\nhint: read the file, and pass its digest \
+                    with `--digest sha256:…`",
             )
         })
 }

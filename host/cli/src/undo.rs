@@ -79,7 +79,7 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
         |directory: &Path| terminal_escape::escape_name(&directory.display().to_string(), 1000);
     for (entry, directory) in history.abandoned()? {
         eprint_line(&format!(
-            "Undone only in part: {}. The old files are in {}, which you may delete.",
+            "Undone only in part: {}. The old files are in {}; you can delete this directory.",
             format_entry(&entry),
             place(&directory)
         ));
@@ -88,7 +88,7 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
         let why = terminal_escape::escape_line(&why.to_string(), 400);
         eprint_line(&format!(
             "Cannot undo a change, because its record is unreadable: {why}. The old files are in \
-                {}, which you may delete.",
+                {}; you can delete this directory.",
             place(&directory)
         ));
     }

@@ -37,13 +37,13 @@ fn has_control_characters(argument: &OsStr) -> bool {
     cofferdam::terminal_escape::escape_text(&text) != text
 }
 
-/// Returns the message with the control characters of the repeated arguments escaped.
+/// Returns the message with the control characters of quoted arguments escaped.
 fn escaped(error: &clap::Error) -> String {
     let text = error.render().to_string();
     cofferdam::terminal_escape::escape_text(text.trim_end())
 }
 
-/// What is wrong, without how it would be right.
+/// The error without the hint.
 fn problem(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let text = text.split("\n\nUsage:").next().unwrap_or_default().trim();

@@ -80,13 +80,13 @@ impl fmt::Display for ConfineStep {
             Self::WaitForTurn => "wait for other commands in this workspace",
             Self::CreatePrivateDirs => "create the private directories of the command",
             Self::FindProtectedPaths => "find the protected paths of the workspace",
-            Self::CopySettings => "copy settings without their secrets",
+            Self::CopySettings => "copy configuration files without their secrets",
             Self::RecordProtectedPaths => "record the protected paths before the command",
             Self::PlanSandbox => "plan the sandbox",
             Self::StartSandbox => "start the sandbox",
             Self::SetLimits => "set the resource limits of the command",
             Self::DropPrivileges => "give up privileges",
-            Self::FollowSupervisor => "bind the command to its supervisor",
+            Self::FollowSupervisor => "connect the command to its supervisor",
             Self::ApplyLandlock => "apply the Landlock rules",
             Self::ApplySeccomp => "apply the system call filter",
             Self::ReportReadiness => "report that the sandbox is ready",
@@ -153,12 +153,12 @@ pub(crate) enum StepProblem {
     #[error("the command line is not the approved one")]
     LineNotApproved,
     #[error(
-        "the workspace contains files of this program, and this sandbox cannot close them to \
-            commands\nhint: choose a directory in it as the workspace (`-C DIRECTORY`), or install \
+        "the workspace contains Cofferdam's own files, and this sandbox cannot hide them from \
+            commands\nhint: choose a subdirectory as the workspace (`-C DIRECTORY`), or install \
             bubblewrap"
     )]
     ProgramFilesInWorkspace,
-    #[error("the workspace is the whole file system\nhint: choose a directory in it")]
+    #[error("the workspace is the whole file system\nhint: choose a project directory")]
     WholeFileSystem,
     #[error(
         "the protected files of the workspace need {mounts} mounts, and the limit is {limit}; \
@@ -178,7 +178,8 @@ pub(crate) enum StepProblem {
     NoSandboxAtLevel,
     #[error("a path of the workspace has characters that a Seatbelt profile cannot contain")]
     PathNotInProfile,
-    #[error("{} was replaced or removed since it was started; restart it", .0.display())]
+    #[error("the running program `{}` was replaced or removed\nhint: restart \
+        Cofferdam", .0.display())]
     ProgramReplaced(PathBuf),
     #[error("{}: {source}", .program.display())]
     Spawn { program: PathBuf, source: io::Error },

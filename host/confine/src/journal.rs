@@ -131,8 +131,8 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "an earlier command in this workspace was interrupted by the end of this program; its \
-                protected paths are restored now"
+            "an earlier command in this workspace was interrupted because Cofferdam ended; its \
+                protected paths are now restored"
                 .to_owned(),
         );
     }
@@ -286,7 +286,7 @@ mod tests {
                 recover_if_idle(&set_aside, workspace.path()),
             ] {
                 let remarks = remarks.join("");
-                assert!(remarks.contains("can be written by others"), "{remarks}");
+                assert!(remarks.contains("is writable by other users"), "{remarks}");
                 assert!(remarks.contains("\nhint: "), "{remarks}");
             }
             assert!(record.exists(), "it is not touched");
@@ -295,7 +295,7 @@ mod tests {
         set_mode(&set_aside, 0o777);
         let turn = queue::wait_for_turn(workspace.path(), &set_aside, || false).map(|_| ());
         assert!(
-            turn.is_err_and(|problem| problem.to_string().contains("can be written by others"))
+            turn.is_err_and(|problem| problem.to_string().contains("is writable by other users"))
         );
         set_mode(&set_aside, 0o700);
         // Reading a FIFO or a link to `/dev/zero` must not block.

@@ -258,8 +258,8 @@ impl CommandSandbox {
             ),
         };
         let reason = format!(
-            "commands need a sandbox of level `{minimum}` or better{demanded}, which this machine \
-                does not have: {}.",
+            "commands need the sandbox level `{minimum}` or better{demanded}, which this machine \
+                does not support: {}.",
             why.join("; ")
         );
         let remedy = format!(
@@ -301,18 +301,19 @@ impl CommandSandbox {
             SandboxLevel::Full => Vec::new(),
             SandboxLevel::Kernel => vec![
                 "reading .env files and keys in the workspace",
-                "reading tokens in settings in the workspace, such as `.git/config` and \
+                "reading tokens in configuration files in the workspace, such as `.git/config` and \
                     `.cargo/config.toml`",
-                "permissions and times of your files outside (not their contents)",
-                "names of files outside and of your processes",
+                "changing permissions and times of your files outside the workspace (not their \
+                    contents)",
+                "reading names of files outside the workspace and of your processes",
             ],
             SandboxLevel::None => vec!["everything that you can do"],
         };
         open.extend(os::known_gaps(level));
         if self.rules.network && level != SandboxLevel::None {
-            open.push("the network, which the configuration allows");
+            open.push("network access, which the configuration allows");
         }
-        open.push("code in the workspace that you run later");
+        open.push("writing code in the workspace that you run later");
         open
     }
 

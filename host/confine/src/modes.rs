@@ -95,8 +95,8 @@ impl RecordedFileModes {
             }
         }
         let what = format!(
-            "the command changed the permissions of {changed} files or directories of this \
-             program, or around its files or the workspace"
+            "the command changed the permissions of {changed} of Cofferdam's files or directories, \
+             or of directories above them or the workspace"
         );
         match problem {
             _ if changed == 0 => None,

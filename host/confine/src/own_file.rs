@@ -180,9 +180,9 @@ mod tests {
         for (mode, expected) in [
             (0o700, "ok"),
             (0o755, "ok"),
-            (0o777, "can be written by others"),
-            (0o770, "can be written by others"),
-            (0o1777, "can be written by others"),
+            (0o777, "is writable by other users"),
+            (0o770, "is writable by other users"),
+            (0o1777, "is writable by other users"),
         ] {
             set_mode(&path, mode);
             let found = create_dir(&path).map_or_else(|e| e.to_string(), |()| "ok".into());
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(found, "is not a directory");
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&path, Some(65_534), None).expect("root can");
-            assert_eq!(find_dir(&path).unwrap_err().to_string(), "belongs to somebody else");
+            assert_eq!(find_dir(&path).unwrap_err().to_string(), "belongs to another user");
         }
     }
 
@@ -224,11 +224,11 @@ mod tests {
             assert_eq!(regular(path), Err("it is not a regular file".into()));
         }
         set_mode(&file, 0o666);
-        assert_eq!(problem(&file, 5), "it can be written by others");
+        assert_eq!(problem(&file, 5), "it is writable by other users");
         set_mode(&file, 0o644);
         if rustix::process::geteuid().is_root() {
             std::os::unix::fs::chown(&file, Some(65_534), None).expect("root can");
-            assert_eq!(problem(&file, 5), "it belongs to somebody else");
+            assert_eq!(problem(&file, 5), "it belongs to another user");
         }
     }
 }

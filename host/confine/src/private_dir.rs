@@ -17,7 +17,8 @@ pub enum PrivateDirError {
     Io(#[from] io::Error),
     /// The path exists with the wrong type, owner or mode.
     ///
-    /// The text continues a sentence that begins with the path, such as `is open to others`.
+    /// The text continues a sentence that begins with the path, such as
+    /// `is accessible to other users`.
     #[error("{0}")]
     NotPrivate(&'static str),
 }
@@ -42,9 +43,9 @@ pub fn check(path: &Path) -> Result<(), PrivateDirError> {
     if !metadata.is_dir() {
         Err(PrivateDirError::NotPrivate("is not a directory"))
     } else if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Err(PrivateDirError::NotPrivate("belongs to somebody else"))
+        Err(PrivateDirError::NotPrivate("belongs to another user"))
     } else if metadata.mode() & 0o077 != 0 {
-        Err(PrivateDirError::NotPrivate("is open to others"))
+        Err(PrivateDirError::NotPrivate("is accessible to other users"))
     } else {
         Ok(())
     }
@@ -56,9 +57,9 @@ pub fn check(path: &Path) -> Result<(), PrivateDirError> {
 /// The file has another owner, or its mode lets the group or others write it.
 pub fn check_file(metadata: &fs::Metadata) -> Result<(), PrivateDirError> {
     if metadata.uid() != rustix::process::geteuid().as_raw() {
-        Err(PrivateDirError::NotPrivate("belongs to somebody else"))
+        Err(PrivateDirError::NotPrivate("belongs to another user"))
     } else if metadata.mode() & 0o022 != 0 {
-        Err(PrivateDirError::NotPrivate("can be written by others"))
+        Err(PrivateDirError::NotPrivate("is writable by other users"))
     } else {
         Ok(())
     }
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(fs::metadata(at("a")).expect("it is there").mode() & 0o777, 0o700);
 
         fs::set_permissions(at("a"), fs::Permissions::from_mode(0o750)).expect("it is ours");
-        assert_eq!(create_and_describe(&at("a")), "is open to others");
+        assert_eq!(create_and_describe(&at("a")), "is accessible to other users");
         symlink(at("a/b"), at("link")).expect("a link");
         assert_eq!(create_and_describe(&at("link")), "is not a directory");
         fs::write(at("file"), "").expect("a file");

@@ -21,8 +21,8 @@ pub(super) enum QueueError {
     #[error(transparent)]
     Lock(#[from] io::Error),
     #[error(
-        "another command is still running in it, perhaps of another session\nhint: try again when \
-            it is over"
+        "another command is running in this workspace, possibly from another session\nhint: try \
+            again after it ends"
     )]
     Busy,
 }

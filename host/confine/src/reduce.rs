@@ -65,7 +65,7 @@ impl SnapshotRestore<'_> {
                     };
                     self.set_aside_unsearched(
                         &folder.path,
-                        "was created with too many entries for a workspace",
+                        "was created with more entries than the workspace limit",
                     );
                     total = total.saturating_sub(folder.entries);
                 }
@@ -97,20 +97,20 @@ impl SnapshotRestore<'_> {
                         200,
                     );
                     format!(
-                        "{count} files and directories that were created in {folder} are too many \
-                        for a workspace; {to} names their new directory, and additional hard \
+                        "the command created {count} entries in {folder}, more than the workspace \
+                        limit; they were moved to the directory recorded in {to}, and extra hard \
                         links were removed"
                     )
                 }
                 Ok((count, None)) => {
                     format!(
-                        "{count} files and directories that were created in {folder} are too many \
-                        for a workspace; they were removed"
+                        "the command created {count} entries in {folder}, more than the workspace \
+                        limit; they were removed"
                     )
                 }
                 Err(error) => format!(
-                    "new files in {folder} are too many for a workspace, and \
-                    COULD NOT be moved away: {error}"
+                    "the command created more entries in {folder} than the workspace limit, and \
+                    they COULD NOT be moved away: {error}"
                 ),
             }
         });

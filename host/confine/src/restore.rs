@@ -189,7 +189,7 @@ impl<'a> SnapshotRestore<'a> {
                 None if is_harmless(entry) && !is_too_much => {}
                 None if !is_too_much && is_new_repository_entry(&self.workspace, path) => {}
                 None if is_harmless(entry) => {
-                    self.set_aside(path, "was created beside too many of its kind")
+                    self.set_aside(path, "was created in a directory with too many such files")
                 }
                 None => self.set_aside(path, "was created"),
             }
@@ -223,7 +223,10 @@ impl<'a> SnapshotRestore<'a> {
             {
                 self.deleted.push(path.clone());
                 self.add_notice(|| {
-                    format!("{} was removed, with the hooks and settings in it", escape_path(path))
+                    format!(
+                        "{} was removed, with the hooks and configuration in it",
+                        escape_path(path)
+                    )
                 });
             } else {
                 self.restore_entry(path, entry);
@@ -314,8 +317,7 @@ impl<'a> SnapshotRestore<'a> {
                 self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
             let moved = ready.and_then(|()| self.set_aside.move_out_whole(&self.workspace, path));
             self.add_notice(|| {
-                let is =
-                    format!("{} was moved so deep that it cannot be searched", escape_path(path));
+                let is = format!("{} was moved too deep to be searched", escape_path(path));
                 match moved {
                     Ok(to) => format!("{is}; it was moved to {}", escape_path(&to)),
                     Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),

@@ -78,8 +78,8 @@ impl<'a> QuarantineDir<'a> {
         let (path, folder) = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
         let file = format!("{}.txt", self.count);
         let text = format!(
-            "This entry is too large for an archive. It was moved to the path below.\n\
-             Programs that you start in it, such as git, may run code from it.\n{}\n",
+            "This entry is too large for an archive. It was moved to the path below.\nPrograms \
+             that you run in it, such as git, may run code from it.\n{}\n",
             path.join(name).display()
         );
         folder.write(&file, text)?;

@@ -52,7 +52,7 @@ pub enum PrerequisiteError {
         version: String,
     },
     /// The operating system has no namespaces.
-    #[error("it needs the namespaces of Linux; on macOS the highest level is `kernel`")]
+    #[error("it needs Linux namespaces; on macOS, the highest level is `kernel`")]
     Namespaces,
     /// The program that creates the macOS sandbox is missing.
     #[error("{} is missing", .0.display())]

@@ -54,12 +54,12 @@ impl Tier {
     pub fn explain(self, can_change: bool) -> &'static str {
         match (self, can_change) {
             (Self::Write, true) => {
-                "it can change state; it runs alone, and the policy, the mode or the user decides \
-                    on each effect"
+                "it can change state; it runs alone, and each effect is decided by the policy, \
+                    the mode or the user"
             }
             (Self::Write, false) => {
-                "it requests permissions that it does not have, or requires confirmation or to run \
-                    alone; it runs alone"
+                "it runs alone: it requests permissions that were not granted, requires \
+                    confirmation, or is marked `exclusive`"
             }
             (Self::ReadOnly, _) => {
                 "its permissions cannot change anything; it runs in parallel with other read-only \

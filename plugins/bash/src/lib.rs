@@ -35,18 +35,15 @@ fn default_timeout() -> u64 {
 impl Tool for Bash {
     const NAME: &'static str = "bash";
     const TITLE: Option<&'static str> = Some("Run a command");
-    const DESCRIPTION: &'static str = "\
-        Runs a command line with `sh -c` in the workspace. Returns standard output, \
-        standard error, and the exit code if it is not 0. Use it to build, test and run \
-        programs. To read or search files, use the tools for that.\n\
-        - Each call starts a new shell: directories and variables do not carry over. Chain \
-        commands with `&&`, or set `directory`.\n\
-        - Standard input is empty. Pass flags that prevent questions (`-y`, `--no-pager`).\n\
-        - When the call ends, all its processes are killed. Nothing continues in the \
-        background.\n\
-        - The user or a rule approves each command line. If a command is denied, do not \
-        work around it.\n\
-        - Long output loses its middle. Filter it (`| tail -50`) if you need only a part.";
+    const DESCRIPTION: &'static str = "Runs a command line with `sh -c` in the workspace. Returns \
+        standard output, standard error, and the exit code if it is not 0. Use it to build, test \
+        and run programs. To read or search files, use the tools for that.\n- Each call starts a \
+        new shell: directories and variables do not carry over. Chain commands with `&&`, or set \
+        `directory`.\n- Standard input is empty. Pass flags that prevent interactive prompts \
+        (`-y`, `--no-pager`).\n- When the call ends, all its processes are killed. Nothing \
+        continues in the background.\n- Each command line needs approval, by the user or by an \
+        `allow` rule. If a command is denied, do not try to circumvent the denial.\n- Long output \
+        is truncated in the middle. Filter it (`| tail -50`) if you need only a part.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

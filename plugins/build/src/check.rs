@@ -39,14 +39,14 @@ impl fmt::Display for Mismatch {
             Self::Altered(plugin) => {
                 write!(
                     f,
-                    "{plugin}: host/core/embedded/{plugin}.wasm is not what was built; run `cargo \
-                        plugins build {plugin}`"
+                    "{plugin}: host/core/embedded/{plugin}.wasm differs from the recorded build; \
+                        run `cargo plugins build {plugin}`"
                 )
             }
             Self::Gone(plugin) => write!(
                 f,
-                "{plugin}: recorded, and plugins/{plugin} is gone; run `cargo plugins build` and \
-                    delete host/core/embedded/{plugin}.wasm"
+                "{plugin}: plugins/{plugin} was removed; run `cargo plugins build` and delete \
+                    host/core/embedded/{plugin}.wasm"
             ),
             Self::Unreadable(what) => f.write_str(what),
         }

@@ -105,7 +105,7 @@ fn compile(
     let status =
         cargo.status().map_err(|error| format!("{}: {error}", toolchain.cargo.display()))?;
     if !status.success() {
-        return Err(format!("{}: cargo failed; what it said stands above", plugin.name));
+        return Err(format!("{}: cargo failed; see its output above", plugin.name));
     }
     let component = target
         .join(TARGET)

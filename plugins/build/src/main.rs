@@ -38,9 +38,9 @@ enum Command {
 const EXAMPLES: &str = "\
 Examples:
   cargo plugins build               all plugins
-  cargo plugins build grep bash     two of them
-  cargo plugins build --verify      all, and whether their bytes can be reproduced
-  cargo plugins check               is anything out of date?";
+  cargo plugins build grep bash     two plugins
+  cargo plugins build --verify      all, and checks that builds are reproducible
+  cargo plugins check               checks whether a component is out of date";
 
 fn main() -> ExitCode {
     let root = root();

@@ -32,7 +32,7 @@ const INSTALL: &str = "\
   with rustup:  rustup update && rustup target add wasm32-wasip2
   on Debian:    apt-get update && apt-get install rustc-web cargo-web rust-web-src rust-web-llvm \
   wasi-libc
-                and a linker: `lld-22`, or any rustup toolchain, which brings its own";
+                and a linker: `lld-22`, or any rustup toolchain, which includes one";
 
 /// A way to compile to the target.
 #[derive(Clone, Debug)]

@@ -21,13 +21,13 @@ pub struct Input {
     /// The directory to search, relative to the workspace. Default: the whole workspace.
     #[serde(default)]
     path: Option<WorkspacePath>,
-    /// Include hidden files and directories that the pattern does not name.
+    /// Include hidden files and directories whose names are not in the pattern.
     #[serde(default)]
     hidden: bool,
     /// Include ignored files.
     #[serde(default)]
     no_ignore: bool,
-    /// The largest number of files to return.
+    /// The maximum number of files to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -40,17 +40,15 @@ fn default_limit() -> u32 {
 impl Tool for Glob {
     const NAME: &'static str = "glob";
     const TITLE: Option<&'static str> = Some("Find files");
-    const DESCRIPTION: &'static str = "\
-        Finds files of the workspace by name. Returns their paths, one per line, in the \
-        order of paths. The same as `rg --files -g PATTERN`.\n\
-        - A pattern without `/` matches the file name at any depth: `*.rs`. A pattern with \
-        `/` matches the whole path from the workspace, even if `path` is set: \
-        `src/**/*.rs`. `*` matches within one directory, `**` matches across directories, \
-        `{a,b}` matches either, and `[0-9]` matches one of the characters. `!` in front \
-        matches everything else.\n\
-        - Hidden directories and directories in `.gitignore` are skipped unless `hidden` \
-        and `no_ignore` are set or the pattern names them. So prefer `*.rs` to `**/*`.\n\
-        - To search in files, use `grep`. To list a directory, use `list_dir`.";
+    const DESCRIPTION: &'static str = "Finds files of the workspace by name. Returns their paths, \
+        one per line, sorted by path. Equivalent to `rg --files -g PATTERN`.\n- A pattern without \
+        `/` matches the file name at any depth: `*.rs`. A pattern with `/` matches the whole path \
+        from the workspace, even if `path` is set: `src/**/*.rs`. `*` matches within one \
+        directory, `**` matches across directories, `{a,b}` matches either, and `[0-9]` matches \
+        one of the characters. A pattern that begins with `!` matches everything else.\n- Hidden \
+        directories and directories in `.gitignore` are skipped unless `hidden` and `no_ignore` \
+        are set or the pattern contains their names. So prefer `*.rs` to `**/*`.\n- To search in \
+        files, use `grep`. To list a directory, use `list_dir`.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -23,7 +23,8 @@ pub(crate) fn glob(pattern: &str) -> Result<String, ToolError> {
 pub(crate) fn hint(pattern: &str) -> Option<String> {
     let directory = pattern.strip_suffix('/')?;
     Some(format!(
-        "a `/` at the end matches directories, and only files are found: try `{directory}/**`"
+        "a pattern that ends with `/` matches directories, but this tool finds only files: try \
+            `{directory}/**`"
     ))
 }
 

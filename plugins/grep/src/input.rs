@@ -13,8 +13,8 @@ pub struct Input {
     /// The file or directory to search, relative to the workspace. Default: the whole workspace.
     #[serde(default)]
     pub path: Option<WorkspacePath>,
-    /// Search only files that match one of these globs, such as `*.rs` or `src/**`; `!` in front
-    /// leaves files out.
+    /// Search only files that match one of these globs, such as `*.rs` or `src/**`; a glob that
+    /// begins with `!` excludes files.
     #[serde(default)]
     pub glob: Vec<String>,
     /// Matching lines, paths of files with a match, or the number of matching lines per file.
@@ -23,13 +23,13 @@ pub struct Input {
     /// Ignore case.
     #[serde(default)]
     pub ignore_case: bool,
-    /// Take the pattern as plain text.
+    /// Treat the pattern as plain text.
     #[serde(default)]
     pub fixed_strings: bool,
-    /// Match whole words only.
+    /// Match only whole words.
     #[serde(default)]
     pub word: bool,
-    /// Let a match span lines; `.` matches the end of a line too.
+    /// Allow matches across lines; `.` also matches line breaks.
     #[serde(default)]
     pub multiline: bool,
     /// Lines to show before each match.
@@ -40,21 +40,21 @@ pub struct Input {
     #[serde(default)]
     #[schemars(range(max = 100))]
     pub after: u8,
-    /// Lines to show on both sides of each match.
+    /// Lines to show before and after each match.
     #[serde(default)]
     #[schemars(range(max = 100))]
     pub context: u8,
-    /// Search hidden files too.
+    /// Also search hidden files.
     #[serde(default)]
     pub hidden: bool,
-    /// Search files that ignore rules leave out.
+    /// Also search files that ignore rules exclude.
     #[serde(default)]
     pub no_ignore: bool,
-    /// How many results to return at most: matches, or files.
+    /// The maximum number of results: matches or files.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 2000))]
     pub limit: u32,
-    /// How many results to pass over, to go on where an earlier call stopped.
+    /// The number of results to skip, to continue an earlier search.
     #[serde(default)]
     pub offset: u32,
 }

@@ -28,22 +28,18 @@ pub struct Grep;
 impl Tool for Grep {
     const NAME: &'static str = "grep";
     const TITLE: Option<&'static str> = Some("Search files");
-    const DESCRIPTION: &'static str = "\
-        Searches the contents of files in the workspace for a regular expression, with \
-        ripgrep's engine and syntax. Prefer it to running `grep` or `rg` as a command: it \
-        is faster and needs no approval.\n\
-        - Results are in the order of paths: `path:line:text` for a match, \
-        `path-line-text` for context. `output_mode` returns only the paths, or the number \
-        of matching lines per file.\n\
-        - Patterns are Rust regular expressions: `log.*Error`, `fn\\s+\\w+`. Write a \
-        literal brace as `\\{`. There is no look-around and there are no back-references. \
-        With `fixed_strings` the pattern is plain text.\n\
-        - A match lies within one line unless `multiline` is set.\n\
-        - Hidden files, binary files and files in `.gitignore` are skipped. `hidden` \
-        includes hidden files, and `no_ignore` includes ignored files.\n\
-        - By default at most 200 results and 256 KiB are returned. If there are more, the \
-        result names the `offset` to continue with. Lines of more than 500 characters are \
-        cut around the match.";
+    const DESCRIPTION: &'static str = "Searches the contents of files in the workspace for a \
+        regular expression, with ripgrep's engine and syntax. Prefer it to running `grep` or `rg` \
+        as a command: it is faster and needs no approval.\n- Results are sorted by path: \
+        `path:line:text` for a match, `path-line-text` for context. `output_mode` returns only the \
+        paths, or the number of matching lines per file.\n- Patterns are Rust regular expressions: \
+        `log.*Error`, `fn\\s+\\w+`. Write a literal brace as `\\{`. There is no look-around and \
+        there are no back-references. With `fixed_strings` the pattern is plain text.\n- A match \
+        lies within one line unless `multiline` is set.\n- Hidden files, binary files and files in \
+        `.gitignore` are skipped. `hidden` includes hidden files, and `no_ignore` includes ignored \
+        files.\n- By default at most 200 results and 256 KiB are returned. If there are more, the \
+        result names the `offset` to continue with. Lines of more than 500 characters are cut \
+        around the match.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -113,7 +113,10 @@ impl<'m> Report<'m> {
         if self.in_group && self.mode == OutputMode::Content {
             push(
                 &mut self.text,
-                format_args!("[{}: binary from byte {byte} on, not searched further]\n", self.path),
+                format_args!(
+                    "[{}: binary data at byte {byte}; the rest was not searched]\n",
+                    self.path
+                ),
             );
         }
         self.uncount();
@@ -144,7 +147,7 @@ impl<'m> Report<'m> {
         if self.shown == 0 {
             self.text.push_str(&match self.seen {
                 0 => "No matches.".to_owned(),
-                seen => format!("No more matches; there are {seen} in all."),
+                seen => format!("No more matches; there are {seen} in total."),
             });
         }
         if self.more {

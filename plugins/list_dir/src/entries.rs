@@ -42,8 +42,8 @@ impl<'i> Entries<'i> {
             (false, _) => "",
             (true, true) => "The directory is empty.\n",
             (true, false) => {
-                "The directory has no entries, except perhaps hidden and ignored ones: `hidden` \
-                    and `no_ignore` include them.\n"
+                "The directory has no visible entries. Set `hidden` and `no_ignore` to include \
+                    hidden and ignored ones.\n"
             }
         };
         self.lines.add_problems("could not be listed", problems);
@@ -59,7 +59,7 @@ impl<'i> Entries<'i> {
         let ways = [
             (raise, "raise `limit` (at most 2000)"),
             (self.input.depth > 1, "lower `depth`"),
-            (true, "list a directory further down"),
+            (true, "list a subdirectory"),
             (true, "find files by name with `glob`"),
         ];
         ways.into_iter().filter(|(is_one, _)| *is_one).map(|(_, way)| way.to_owned()).collect()
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(
             text,
             "f0  1.5K\nf1  1.5K\n[the first 2 of 7 entries; to see the rest, raise `limit` (at \
-                most 2000), or list a directory further down, \
+                most 2000), or list a subdirectory, \
              or find files by name with `glob`]\n"
         );
         let deep = Input { depth: 3, ..input(2) };

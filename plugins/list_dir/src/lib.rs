@@ -21,7 +21,7 @@ pub struct Input {
     /// The directory, relative to the workspace. Default: the workspace.
     #[serde(default)]
     path: Option<WorkspacePath>,
-    /// The number of levels to list; 1 means the entries of the directory only.
+    /// The number of levels to list; 1 lists only the entries of the directory.
     #[serde(default = "default_depth")]
     #[schemars(range(min = 1, max = 5))]
     depth: u32,
@@ -31,7 +31,7 @@ pub struct Input {
     /// Include ignored entries.
     #[serde(default)]
     no_ignore: bool,
-    /// The largest number of entries to list.
+    /// The maximum number of entries to list.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -48,11 +48,10 @@ fn default_limit() -> u32 {
 impl Tool for ListDir {
     const NAME: &'static str = "list_dir";
     const TITLE: Option<&'static str> = Some("List a directory");
-    const DESCRIPTION: &'static str = "\
-        Lists a directory of the workspace, one entry per line, in the order of paths. \
-        Paths are relative to the workspace, so other tools accept them unchanged. \
-        Directories end with `/`. Files have their size, and symbolic links their target.\n\
-        A `depth` of 2 or 3 gives an overview of a project. Hidden entries and entries in \
+    const DESCRIPTION: &'static str = "Lists a directory of the workspace, one entry per line, \
+        sorted by path. Paths are relative to the workspace, so other tools accept them unchanged. \
+        Directories end with `/`. Files are listed with their size, and symbolic links with their \
+        target.\nA `depth` of 2 or 3 gives an overview of a project. Hidden entries and entries in \
         `.gitignore` are skipped unless `hidden` and `no_ignore` are set. `.git` is always \
         skipped. To find files by name, use `glob`. To search in files, use `grep`.";
     type Input = Input;

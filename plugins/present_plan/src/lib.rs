@@ -20,12 +20,11 @@ pub struct Input {
 impl Tool for PresentPlan {
     const NAME: &'static str = "present_plan";
     const TITLE: Option<&'static str> = Some("Present a plan");
-    const DESCRIPTION: &'static str = "\
-        Presents your plan to the user and waits for the decision. Call it in plan mode \
-        only, when you have read enough to be sure of the plan. If the user approves the \
-        plan, plan mode ends and you carry out the plan. If the user rejects it, the \
-        result contains the user's comments: change the plan accordingly and present it \
-        again. Outside plan mode, do not call it; do the work.";
+    const DESCRIPTION: &'static str = "Presents your plan to the user and waits for the decision. \
+        Call it only in plan mode, when you have read enough to be sure of the plan. If the user \
+        approves the plan, plan mode ends and you carry out the plan. If the user rejects it, the \
+        result contains the user's comments: change the plan accordingly and present it again. \
+        Outside plan mode, do not call it; start with the work.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

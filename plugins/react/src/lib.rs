@@ -35,12 +35,11 @@ const KEY: &str = "pad";
 impl Tool for React {
     const NAME: &'static str = "react";
     const TITLE: Option<&'static str> = Some("Scratchpad");
-    const DESCRIPTION: &'static str = "\
-        A scratchpad for this session. Use it in long or complicated work: `think` before \
-        a step, to write down what you expect, and `observe` after it, to write down what \
-        happened and what follows. `get` returns all entries, including those that are no \
-        longer in the conversation. `clear` deletes them. It does not change files, and \
-        the user does not need to read it.";
+    const DESCRIPTION: &'static str = "A scratchpad for this session. Use it for long or \
+        complicated tasks: `think` before a step, to write down what you expect, and `observe` \
+        after it, to write down what happened and what to do next. `get` returns all entries, \
+        including those that are no longer in the conversation. `clear` deletes them. It does not \
+        change files, and is not meant for the user.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -62,7 +61,7 @@ impl Tool for React {
         let text = text.ok_or_else(|| {
             ToolError::invalid_input(
                 "/text",
-                "the text is missing. Write down the thought or the observation",
+                "the text is missing. Pass the thought or the observation",
             )
         })?;
         let mut pad: Pad = state::load(KEY)?;

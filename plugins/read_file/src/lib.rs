@@ -22,7 +22,7 @@ pub struct Input {
     #[serde(default = "first_line")]
     #[schemars(range(min = 1))]
     offset: u64,
-    /// The largest number of lines to read.
+    /// The maximum number of lines to read.
     #[serde(default = "most_lines")]
     #[schemars(range(min = 1, max = 2000))]
     limit: u32,
@@ -39,13 +39,12 @@ fn most_lines() -> u32 {
 impl Tool for ReadFile {
     const NAME: &'static str = "read_file";
     const TITLE: Option<&'static str> = Some("Read a file");
-    const DESCRIPTION: &'static str = "\
-        Reads a text file of the workspace. Each line begins with its number and a tab, \
-        which are not part of the file.\n\
-        Returns up to 2,000 lines from `offset`, at most 256 KiB. If there are more, the \
-        result names the offset to continue with. Lines longer than 2,000 characters are \
-        cut. It works on files of any size, so search a large file first, then read the \
-        part around a match. It does not read directories or binary files.";
+    const DESCRIPTION: &'static str = "Reads a text file of the workspace. Each line begins with \
+        its number and a tab, which are not part of the file.\nReturns up to 2,000 lines from \
+        `offset`, at most 256 KiB. If there are more, the result names the offset to continue \
+        with. Lines longer than 2,000 characters are truncated. It works on files of any size: \
+        search a large file first, then read the part around a match. It does not read directories \
+        or binary files.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

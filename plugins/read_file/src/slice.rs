@@ -74,8 +74,7 @@ pub(crate) fn read(
 fn refuse_binary(head: &[u8], path: &str) -> Result<(), ToolError> {
     if UTF_16.iter().any(|bom| head.starts_with(bom)) {
         return Err(ToolError::failed(format!(
-            "`{path}` is UTF-16 text, and this tool reads UTF-8 only. Tools that search can read \
-                it."
+            "`{path}` is UTF-16 text, and this tool reads only UTF-8. Use `grep` to search it."
         )));
     }
     if head.contains(&0) {

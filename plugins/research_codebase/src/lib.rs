@@ -15,8 +15,8 @@ pub struct ResearchCodebase;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// The question, with everything that is needed to understand it. The sub-agent does not see
-    /// this conversation.
+    /// The question, with all information that is needed to understand it. The sub-agent does not
+    /// see this conversation.
     question: String,
     /// Files or directories to begin with.
     #[serde(default)]
@@ -27,13 +27,12 @@ pub struct Input {
 impl Tool for ResearchCodebase {
     const NAME: &'static str = "research_codebase";
     const TITLE: Option<&'static str> = Some("Research the code");
-    const DESCRIPTION: &'static str = "\
-        Gives a question about the workspace to a sub-agent, such as \"Where are sessions \
-        written, and what happens if the disk is full?\". The sub-agent can only read. You \
-        get its answer, not the files that it read. Use it for questions that need many \
-        files, and ask independent questions in one response, because they run in \
-        parallel. To read a file or to search for a known word, use read_file and grep, \
-        which are faster.";
+    const DESCRIPTION: &'static str = "Gives a question about the workspace to a sub-agent, such \
+        as \"Where are sessions written, and what happens if the disk is full?\". The sub-agent \
+        has only read-only tools. You get its answer, not the files that it read. Use it for \
+        questions that need many files, and ask independent questions in one response, because \
+        they run in parallel. To read a file or to search for a known word, use read_file and \
+        grep, which are faster.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -79,7 +78,7 @@ fn output(answer: &Answer) -> Output {
     }
     Output::text(format!(
         "{text}\n\n[The sub-agent reached its limit of {} turns; the answer may be incomplete. Ask \
-            a smaller question.]",
+            a narrower question.]",
         answer.turns
     ))
     .truncated()
@@ -89,7 +88,7 @@ fn output(answer: &Answer) -> Output {
 fn explain_failure(failure: AgentFailure) -> ToolError {
     let AgentFailure { code, message } = failure;
     let advice = match code.as_str() {
-        "empty" | "overflow" => "Ask a smaller question, or search with grep and read_file.",
+        "empty" | "overflow" => "Ask a narrower question, or search with grep and read_file.",
         _ => "Try again, or search with grep and read_file.",
     };
     let text = format!(
@@ -147,7 +146,7 @@ mod tests {
                 message: "no more.".into(),
             })))
         };
-        let text = "the sub-agent gave no answer (overflow): no more. Ask a smaller question, or \
+        let text = "the sub-agent gave no answer (overflow): no more. Ask a narrower question, or \
             search with grep and read_file.";
         assert_eq!(failed("overflow"), Err(ToolError::failed(text)));
         assert!(matches!(failed("timed-out"), Err(ToolError::TimedOut(_))));

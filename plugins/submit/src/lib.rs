@@ -11,7 +11,7 @@ pub struct Submit;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Input {
-    /// What was done, in a few sentences.
+    /// A summary of the work in a few sentences.
     #[serde(default)]
     summary: Option<String>,
 }
@@ -19,9 +19,9 @@ pub struct Input {
 impl Tool for Submit {
     const NAME: &'static str = "submit";
     const TITLE: Option<&'static str> = Some("Submit");
-    const DESCRIPTION: &'static str = "\
-        Marks the task as done. Call it once, when all requested work is finished and \
-        checked; then write the final answer to the user. It does not change files.";
+    const DESCRIPTION: &'static str = "Marks the task as done. Call it once, when all requested \
+        work is finished and checked. Then write the final answer for the user. It does not change \
+        files.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -25,13 +25,11 @@ const KEY: &str = "items";
 impl Tool for Todo {
     const NAME: &'static str = "todo";
     const TITLE: Option<&'static str> = Some("To-do list");
-    const DESCRIPTION: &'static str = "\
-        Keeps the to-do list of a task, which the user sees. Use it for work of three \
-        steps or more, and not for less.\n\
-        - Pass the whole list each time: items that are missing are deleted.\n\
-        - Set one item to `in_progress` before you begin with it, at most one at a time. \
-        Set it to `completed` as soon as it is done, not at the end.\n\
-        - Without `items`, it returns the list unchanged.";
+    const DESCRIPTION: &'static str = "Keeps the to-do list of a task, which the user sees. Use it \
+        only for tasks with three or more steps.\n- Pass the whole list each time: missing items \
+        are deleted.\n- Set one item to `in_progress` before you begin with it, at most one at a \
+        time. Set it to `completed` as soon as it is done, not at the end.\n- Without `items`, it \
+        returns the list unchanged.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

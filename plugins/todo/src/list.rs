@@ -46,7 +46,7 @@ pub(crate) fn check(items: &[Item]) -> Result<(), ToolError> {
         return Err(ToolError::invalid_input(
             format!("/items/{second}/status"),
             format!(
-                "item {first} is already `in_progress`, and only one item can be. The list was not \
+                "only one item can be `in_progress`, and item {first} already is. The list was not \
                     changed"
             ),
         ));

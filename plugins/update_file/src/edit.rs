@@ -49,8 +49,8 @@ pub(crate) fn apply(text: &str, change: &Change<'_>) -> Result<Edit, ToolError> 
         return fill(mark, change);
     }
     if change.old.is_empty() {
-        let why = "old_text is empty, but the file is not. Give the text to replace; to add text, \
-            give the line next to it";
+        let why = "old_text is empty, but the file is not. Pass the text to replace; to insert \
+            text, pass an adjacent line";
         return Err(ToolError::invalid_input("/old_text", why));
     }
     let mut edit = match exact::find(body, change.old) {
@@ -113,13 +113,13 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
         if overlaps {
             format!(
                 "old_text occurs in `{path}` at line {} more than once and overlaps itself. \
-                    Nothing was changed. Add the text around it",
+                    Nothing was changed. Add surrounding text",
                 numbers[0]
             )
         } else {
             format!(
                 "old_text occurs in `{path}` {count} times, at {} {}. Nothing was changed. Add \
-                    lines around it until it is unique, or set `replace_all`",
+                    enough surrounding lines to make it unique, or set `replace_all`",
                 if numbers.first() == numbers.last() { "line" } else { "lines" },
                 lines::numbers(numbers)
             )

@@ -41,19 +41,14 @@ pub struct Input {
 impl Tool for UpdateFile {
     const NAME: &'static str = "update_file";
     const TITLE: Option<&'static str> = Some("Edit a file");
-    const DESCRIPTION: &'static str = "\
-        Replaces `old_text` with `new_text` in a text file of the workspace. Read that \
-        part of the file first.\n\
-        - `old_text` must occur exactly once in the file, with all its spaces and line \
-        breaks, and without the line numbers of read_file. Add lines around it until it is \
-        unique, or set `replace_all`.\n\
-        - If there is no exact match, whole lines that differ only in indentation or \
-        trailing spaces match too, if there is only one such place. `new_text` is then \
-        indented in the same way.\n\
-        - Line endings and the line break at the end of the file are kept. A failed call \
-        changes nothing.\n\
-        - Files have at most 10 MB of UTF-8. To create a file, use write_file. Permissions \
-        are kept.";
+    const DESCRIPTION: &'static str = "Replaces `old_text` with `new_text` in a text file of the \
+        workspace. Read that part of the file first.\n- `old_text` must occur exactly once in the \
+        file, with all its spaces and line breaks, and without the line numbers of read_file. Add \
+        enough surrounding lines to make it unique, or set `replace_all`.\n- If there is no exact \
+        match, a unique match of whole lines that differ only in indentation or trailing spaces is \
+        used. `new_text` is then indented in the same way.\n- Line endings and the line break at \
+        the end of the file are kept. A failed call changes nothing.\n- Files have at most 10 MB \
+        of UTF-8. To create a file, use write_file. Permissions are kept.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -14,7 +14,7 @@ pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
     if path.as_str().split('/').any(|part| part == "..") {
         return Err(ToolError::invalid_input(
             "/path",
-            format!("`{path}` has `..` in it; give the path without"),
+            format!("`{path}` contains `..`; give a path without it"),
         ));
     }
     let metadata = fs::symlink_metadata(path).map_err(|error| match error.kind() {
@@ -29,7 +29,7 @@ pub(crate) fn read(path: &WorkspacePath) -> Result<String, ToolError> {
             .map(|target| format!(" to `{}`", target.display()))
             .unwrap_or_default();
         return Err(ToolError::failed(format!(
-            "`{path}` is a symbolic link{target}. Update the file that it leads to."
+            "`{path}` is a symbolic link{target}. Update the target of the link."
         )));
     }
     if metadata.is_dir() {

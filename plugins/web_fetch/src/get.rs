@@ -43,8 +43,8 @@ pub(crate) fn get(asked: Url) -> Result<Got, ToolError> {
         url = next;
     }
     Err(ToolError::failed(format!(
-        "{asked} was redirected more than {MOST_REDIRECTS} times, last to {url}. It may be a \
-            loop."
+        "{asked} was redirected more than {MOST_REDIRECTS} times, last to {url}. This may be a \
+            redirect loop."
     )))
 }
 

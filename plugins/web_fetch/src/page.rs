@@ -17,8 +17,8 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let is = got.content_type.as_deref().unwrap_or("no content type");
     if got.kind == Kind::Other {
         return Err(ToolError::failed(format!(
-            "{} is `{is}`, which this tool cannot convert to text. Look for a page about it, or \
-                for another format.",
+            "{} is `{is}`, which this tool cannot convert to text. Look for the content in another \
+                format.",
             got.url
         )));
     }
@@ -43,7 +43,7 @@ pub(crate) fn page(got: &Got, offset: usize) -> Result<Output, ToolError> {
     let mut tail = String::new();
     if end < text.len() {
         tail.push_str(&format!(
-            "\n\n[{} of {} bytes of text are left; continue with offset {end}]",
+            "\n\n[{} of {} bytes of text remain; continue with offset {end}]",
             text.len() - end,
             text.len()
         ));

@@ -37,16 +37,15 @@ impl Url {
         }
         if authority.contains('@') {
             return Err(
-                "it has a user name or a password before an `@`, which are not sent; leave them out"
-                    .into(),
+                "it contains a user name or a password, which are not sent; remove them".into()
             );
         }
         if let Some(odd) =
             authority.chars().find(|c| !c.is_ascii_alphanumeric() && !".-_:[]".contains(*c))
         {
             return Err(format!(
-                "{odd:?} belongs to no host; write a name with other letters in its ASCII form \
-                    (`xn--…`)"
+                "{odd:?} is not allowed in a host name; write an internationalized name in its \
+                    ASCII form (`xn--…`)"
             ));
         }
         let (path, query) = path_and_query(rest);
@@ -181,10 +180,10 @@ mod tests {
             ("example.com", "begin it with `https://`"),
             ("file:///etc/passwd", "`file` addresses are not fetched"),
             ("https:///path", "has no host"),
-            ("https://me:secret@example.com/", "leave them out"),
+            ("https://me:secret@example.com/", "remove them"),
             ("https://b\u{fc}cher.example/", "xn--"),
             ("https://exa mple.com/", "' ' belongs to no host"),
-            ("https://evil.com\\@example.com/", "leave them out"),
+            ("https://evil.com\\@example.com/", "remove them"),
         ];
         for (text, expected) in table {
             let problem = Url::parse(text).expect_err(text);

@@ -16,7 +16,7 @@ pub(crate) fn create(path: &WorkspacePath, content: &[u8]) -> Result<(), ToolErr
     if matches!(name, "" | "." | "..") {
         return Err(ToolError::invalid_input(
             "/path",
-            format!("`{path}` names a directory; give the path of the new file"),
+            format!("`{path}` is the path of a directory; give the path of the new file"),
         ));
     }
     // The host shows the path without them, and by way of a link they lead elsewhere than it seems.
@@ -65,16 +65,16 @@ fn explain(path: &WorkspacePath, error: io::Error) -> ToolError {
                     format!("`{path}` is a directory; give the path of a new file")
                 }
                 Ok(metadata) if metadata.is_symlink() => {
-                    format!("`{path}` is a symbolic link already; nothing was written")
+                    format!("`{path}` is already a symbolic link; nothing was written")
                 }
                 Ok(metadata) if metadata.is_file() && metadata.len() == 0 => {
                     format!(
-                        "`{path}` exists already, and is empty. Use update_file with an empty \
+                        "`{path}` already exists, and is empty. Use update_file with an empty \
                             `old_text` to fill it."
                     )
                 }
                 _ => format!(
-                    "`{path}` exists already, and nothing was written. Use update_file to change \
+                    "`{path}` already exists, and nothing was written. Use update_file to change \
                         it."
                 ),
             })
@@ -85,7 +85,7 @@ fn explain(path: &WorkspacePath, error: io::Error) -> ToolError {
 
 fn in_a_file(path: &WorkspacePath) -> ToolError {
     ToolError::failed(format!(
-        "cannot create `{path}`: a part of the path is a file and not a directory"
+        "cannot create `{path}`: a parent in the path is a file, not a directory"
     ))
 }
 
@@ -132,8 +132,8 @@ mod tests {
         assert!(
             refusal(&below(&directory, "empty")).contains("update_file with an empty `old_text`")
         );
-        assert!(refusal(&below(&directory, "file/x")).contains("a part of the path is a file"));
-        assert!(refusal(&below(&directory, "file/x/y")).contains("a part of the path is a file"));
+        assert!(refusal(&below(&directory, "file/x")).contains("a parent in the path is a file"));
+        assert!(refusal(&below(&directory, "file/x/y")).contains("a parent in the path is a file"));
 
         fs::create_dir(below(&directory, "dir"))?;
         assert!(refusal(&below(&directory, "dir")).contains("is a directory"));

@@ -16,17 +16,16 @@ pub struct WriteFile;
 pub struct Input {
     /// The new file, relative to the workspace.
     path: WorkspacePath,
-    /// The whole text of the file.
+    /// The complete text of the file.
     content: String,
 }
 
 impl Tool for WriteFile {
     const NAME: &'static str = "write_file";
     const TITLE: Option<&'static str> = Some("Create a file");
-    const DESCRIPTION: &'static str = "\
-        Creates a text file in the workspace with the given content, and the directories \
-        that it needs. It never overwrites a file: to change an existing file, use \
-        `update_file`. The content is written unchanged, so end it with a line break.";
+    const DESCRIPTION: &'static str = "Creates a text file in the workspace with the given \
+        content, and missing parent directories. It never overwrites a file: to change an existing \
+        file, use `update_file`. The content is written unchanged, so end it with a line break.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -27,12 +27,12 @@ static const char INPUT_SCHEMA[] = "{\"type\": \"object\","
     "\"path\": {\"type\": \"string\", \"format\": \"workspace-path\","
     "  \"description\": \"The file, relative to the workspace.\"},"
     "\"containing\": {\"type\": \"string\","
-    "  \"description\": \"Count only lines that contain this.\"}}}";
+    "  \"description\": \"Count only lines with this string.\"}}}";
 
 const cofferdam_tool cofferdam_tools[] = {
     {.name = "count_lines",
      .title = "Count lines",
-     .description = "Counts the lines of a text file, or the lines that contain a text.",
+     .description = "Counts the lines of a text file, or the lines that contain a string.",
      .input_schema = INPUT_SCHEMA,
      .capabilities = COFFERDAM_READ_FILES,
      .call = count_lines},

@@ -1,10 +1,10 @@
-// Package cofferdam is for Cofferdam plugins in Go. Each tool is a function from its input to its
-// result.
+// Package cofferdam is the SDK for Cofferdam plugins in Go. Each tool is a function that takes
+// an input and returns a result.
 //
 //	func init() {
 //		cofferdam.Add(cofferdam.Tool{
 //			Name:        "shout",
-//			Description: "Returns a text in capitals.",
+//			Description: "Converts a text to uppercase.",
 //			InputSchema: `{"type": "object", …}`,
 //			Call: cofferdam.Typed(func(input struct{ Text string }) (string, error) {
 //				return strings.ToUpper(input.Text), nil
@@ -66,7 +66,7 @@ type Tool struct {
 	Hints        []Hint
 	// Annotations are names and values, which are encoded as JSON.
 	Annotations map[string]any
-	// Call takes the JSON text of an object that is valid under the input schema. Typed makes one.
+	// Call takes the JSON text of an object that is valid under the input schema. See Typed.
 	Call func(input string) (any, error)
 }
 
@@ -78,9 +78,9 @@ func Add(tool Tool) { tools = append(tools, tool) }
 // Tools returns all tools in the order of Add.
 func Tools() []Tool { return tools }
 
-// Typed makes a Call of a function with a struct as its input.
+// Typed converts a function with a struct parameter to a Call.
 //
-// A result of type Output, Content or []Content is returned as it is, and a string as text. Any
+// A result of type Output, Content or []Content is returned unchanged, and a string as text. Any
 // other value is encoded as JSON: the structured result of a tool with an output schema, and the
 // content otherwise.
 func Typed[Input, Result any](call func(Input) (Result, error)) func(string) (any, error) {
@@ -93,7 +93,7 @@ func Typed[Input, Result any](call func(Input) (Result, error)) func(string) (an
 	}
 }
 
-// InvalidInput says that the tool cannot use the input, although it is valid under the schema.
+// InvalidInput means that the tool cannot use the input, although it is valid under the schema.
 type InvalidInput struct {
 	// Pointer is a JSON pointer (RFC 6901) into the input; empty for the whole input.
 	Pointer, Message string
@@ -101,18 +101,18 @@ type InvalidInput struct {
 
 func (e InvalidInput) Error() string { return e.Message }
 
-// NotFound says that the subject of the call does not exist. Errors that match fs.ErrNotExist have
-// the same effect.
+// NotFound means that the file or other object of the call does not exist. Errors that match
+// fs.ErrNotExist have the same effect.
 type NotFound struct{ Message string }
 
 func (e NotFound) Error() string { return e.Message }
 
-// TimedOut says that an operation took too long.
+// TimedOut means that an operation took too long.
 type TimedOut struct{ Message string }
 
 func (e TimedOut) Error() string { return e.Message }
 
-// Denied says that the host denied an action. Return it, so that the model and the user see the
+// Denied means that the host denied an action. Return it, so that the model and the user see the
 // reason.
 type Denied struct {
 	Code, Reason string

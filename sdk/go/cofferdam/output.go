@@ -5,49 +5,49 @@ import (
 	"strings"
 )
 
-// Content is a piece of a result. A text has Text as its body, everything else Bytes.
+// Content is a content item of a result. The body is in Text or in Bytes.
 type Content struct {
 	MediaType string
 	Text      string
 	Bytes     []byte
-	// URI is the address of the resource that this is a copy of, for an embedded resource.
+	// URI is the URI of an embedded resource.
 	URI         string
 	Annotations map[string]any
 }
 
-// Output is the result of a call, if text or a value alone is not enough.
+// Output is a result with more than one text or value.
 type Output struct {
 	Content []Content
-	// Structured is the value for the tool's output schema. It is encoded as JSON.
+	// Structured is the value that matches the tool's output schema. It is encoded as JSON.
 	Structured any
-	// View is what the user sees instead of the content.
+	// View is shown to the user instead of the content.
 	View *Content
-	// Truncated says that something was left out. The content should say how to get the rest.
+	// Truncated marks an incomplete result. The content should explain how to get the rest.
 	Truncated   bool
 	Annotations map[string]any
 }
 
-// Text makes a text.
+// Text returns plain text.
 func Text(text string) Content { return Content{MediaType: "text/plain", Text: text} }
 
-// JSON encodes a value.
+// JSON returns a value encoded as JSON.
 func JSON(value any) (Content, error) {
 	text, err := json.Marshal(value)
 	return Content{MediaType: "application/json", Text: string(text)}, err
 }
 
-// Image makes an image: image/png, image/jpeg, image/gif or image/webp.
+// Image returns an image: image/png, image/jpeg, image/gif or image/webp.
 func Image(mediaType string, data []byte) Content { return binary(mediaType, data) }
 
-// Audio makes audio, such as audio/wav.
+// Audio returns audio, such as audio/wav.
 func Audio(mediaType string, data []byte) Content { return binary(mediaType, data) }
 
-// TextResource makes a copy of a resource that is text.
+// TextResource returns a copy of a text resource.
 func TextResource(uri, mediaType, text string) Content {
 	return Content{MediaType: mediaType, Text: text, URI: uri}
 }
 
-// BytesResource makes a copy of a resource that is not text.
+// BytesResource returns a copy of a binary resource.
 func BytesResource(uri, mediaType string, data []byte) Content {
 	content := binary(mediaType, data)
 	content.URI = uri

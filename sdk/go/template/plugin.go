@@ -14,14 +14,14 @@ func init() {
 	cofferdam.Add(cofferdam.Tool{
 		Name:        "count_lines",
 		Title:       "Count lines",
-		Description: "Counts the lines of a text file, or the lines that contain a text.",
+		Description: "Counts the lines of a text file, or the lines that contain a string.",
 		InputSchema: `{
 			"type": "object",
 			"properties": {
 				"path": {"type": "string", "format": "workspace-path",
 					"description": "The file, relative to the workspace."},
 				"containing": {"type": "string",
-					"description": "Count only lines that contain this."}
+					"description": "Count only lines with this string."}
 			},
 			"required": ["path"],
 			"additionalProperties": false

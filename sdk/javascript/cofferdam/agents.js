@@ -1,4 +1,4 @@
-// Sub-agents that can read only. Needs the capability `DELEGATE`.
+// Read-only sub-agents. Needs the capability `DELEGATE`.
 
 import { delegate as hostDelegate } from "cofferdam:plugin/agents@0.2.0";
 

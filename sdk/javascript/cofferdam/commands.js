@@ -8,7 +8,8 @@ import { callHost } from "./errors.js";
 const NANOSECONDS = 1e6;
 
 /**
- * Runs a command line for `sh -c` to its end. The policy or the user approves the line first.
+ * Runs a command line with `sh -c` and waits until it exits. The line needs approval, by the user
+ * or by a rule.
  *
  * `directory` is a directory of the workspace. `timeout` and the result's `elapsed` are in
  * milliseconds, as for `setTimeout`; the limit is 1 to 600 seconds. The result also has `exitCode`

@@ -1,6 +1,6 @@
-// The errors of a tool call. The model reads the message, so say what it can do about it.
+// The errors of a tool call. The model sees the message, so explain how to fix the problem.
 
-/** The subject of the call does not exist. */
+/** The file or other object of the call does not exist. */
 export class NotFound extends Error {}
 
 /** An operation took too long. */
@@ -27,7 +27,7 @@ export class Denied extends Error {
   }
 }
 
-/** Calls a function of the host, and turns its error into one of this module. */
+/** Calls a function of the host, and converts its error to one of this module. */
 export function callHost(call) {
   try {
     return call();

@@ -1,7 +1,7 @@
 // Per-session key-value storage for one tool. Needs the capability `KEEP_STATE`.
 //
 // A key is 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `.`, `_`, `/` and `-`. A value has at most
-// 64 KiB. A tool has at most 256 keys and 256 KiB in all.
+// 64 KiB. A tool has at most 256 keys and 256 KiB in total.
 
 import * as host from "cofferdam:plugin/state@0.2.0";
 

@@ -18,8 +18,7 @@ export class Walk {
 
   /**
    * `root` is a directory or a file; empty for the whole workspace. `globs` have the syntax of
-   * `.gitignore`. If `required` has byte strings, `files` leaves out files that contain none of
-   * them.
+   * `.gitignore`. If `required` has byte strings, `files` omits files that contain none of * them.
    */
   constructor({
     root = "",
@@ -35,7 +34,7 @@ export class Walk {
   }
 
   /**
-   * Yields the entries that are left: `path`, `kind` (`file`, `directory`, `symlink` or `other`),
+   * Yields the remaining entries: `path`, `kind` (`file`, `directory`, `symlink` or `other`),
    * `size` in bytes, and `modified`, a `Date` or `undefined`.
    */
   *entries() {
@@ -49,7 +48,7 @@ export class Walk {
     }
   }
 
-  /** Yields the files that are left: `path`, and `data`, the whole content as a `Uint8Array`. */
+  /** Yields the remaining files: `path`, and `data`, the whole content as a `Uint8Array`. */
   *files() {
     let parts = [];
     for (;;) {

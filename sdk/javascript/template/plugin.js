@@ -6,10 +6,10 @@ export { tools } from "./cofferdam.js";
 tool({
   name: "count_lines",
   title: "Count lines",
-  description: "Counts the lines of a text file, or the lines that contain a text.",
+  description: "Counts the lines of a text file, or the lines that contain a string.",
   properties: {
     path: { ...WORKSPACE_PATH, description: "The file, relative to the workspace." },
-    containing: { type: "string", description: "Count only lines that contain this." },
+    containing: { type: "string", description: "Count only lines with this string." },
   },
   required: ["path"],
   capabilities: [READ_FILES],

@@ -2,7 +2,7 @@
 
     from cofferdam import Tools, tool
 
-    @tool("shout", "Returns a text in capitals.", {"text": {"type": "string"}})
+    @tool("shout", "Converts a text to uppercase.", {"text": {"type": "string"}})
     def shout(input):
         return input["text"].upper()
 
@@ -59,11 +59,11 @@ WORKSPACE_PATH = {"type": "string", "format": "workspace-path"}
 
 @dataclass
 class Content:
-    """A piece of a result. Text has a `str` as its body, everything else `bytes`."""
+    """A content item of a result. The body is a `str` for text, and otherwise `bytes`."""
 
     media_type: str
     body: object
-    # The address of the resource that this is a copy of, for an embedded resource.
+    # The URI of an embedded resource.
     uri: str | None = None
     # Names and JSON values.
     annotations: dict = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Content:
 
 
 class View:
-    """What the user sees instead of the content."""
+    """A view, which the user sees instead of the content."""
 
     @staticmethod
     def text(text):
@@ -114,11 +114,11 @@ class View:
 
 @dataclass
 class Output:
-    """The result of a call, if text or a value alone is not enough."""
+    """A result with more than one text or value."""
 
     # Text, a `Content`, a list of both, or a value that becomes JSON.
     content: object = field(default_factory=list)
-    # The value for the tool's output schema.
+    # The value that matches the tool's output schema.
     structured: object = None
     view: Content | None = None
     # Whether something was left out. The content should say how to get the rest.
@@ -151,10 +151,10 @@ def tool(
     hints=(),
     annotations=None,
 ):
-    """Makes a function a tool.
+    """Declares a function as a tool.
 
     `properties` are the properties of the input's JSON Schema. All are required unless `required`
-    names those that are. `input_schema` replaces both with a complete schema.
+    lists the required ones. `input_schema` replaces both with a complete schema.
     """
     properties = properties or {}
     schema = input_schema or {
@@ -220,7 +220,7 @@ def _output(tool, result):
 
 
 def _pieces(content):
-    """A list is a list of pieces if it has a `Content`, and a JSON value otherwise."""
+    """A list that contains a `Content` is a list of items. Other lists are JSON values."""
     if isinstance(content, list) and (
         not content or any(isinstance(piece, Content) for piece in content)
     ):
@@ -267,7 +267,7 @@ def _tool_error(error):
 
 
 def _can_read_files():
-    """Without the permission there is no workspace, and every path seems to be missing."""
+    """Returns whether there is a workspace. Without the permission, no path exists."""
     try:
         os.stat(".")
     except OSError:

@@ -1,4 +1,4 @@
-"""Sub-agents that can read only. Needs the capability `DELEGATE`."""
+"""Read-only sub-agents. Needs the capability `DELEGATE`."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ except ImportError:
 
 
 class AgentFailed(Failed):
-    """The sub-agent gave no answer. `code` says why, such as `timed-out` or `overflow`."""
+    """The sub-agent gave no answer. `code` is the reason, such as `timed-out` or `overflow`."""
 
     def __init__(self, code, message):
         super().__init__(message)
@@ -25,7 +25,7 @@ class Answer:
     """The answer of a sub-agent."""
 
     text: str
-    # Whether the sub-agent finished. If not, it reached its limit of turns.
+    # False if the sub-agent reached its limit of turns.
     complete: bool
     turns: int
 

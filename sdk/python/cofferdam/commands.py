@@ -15,7 +15,7 @@ except ImportError:
 
 @dataclass
 class CommandOutput:
-    """The result of a command. A command that fails or times out has one, too."""
+    """The result of a command, even if the command fails or times out."""
 
     # The exit code; `None` if the command did not exit by itself.
     exit_code: int | None
@@ -29,9 +29,9 @@ class CommandOutput:
 
 
 def run(line, *, directory="", timeout=timedelta(seconds=120)):
-    """Runs a command line for `sh -c` to its end, in a directory of the workspace.
+    """Runs a command line with `sh -c` in a directory of the workspace, and waits until it exits.
 
-    The policy or the user approves the line first. `timeout` is 1 to 600 seconds.
+    The line needs approval, by the user or by a rule. `timeout` is 1 to 600 seconds.
     """
     nanoseconds = timeout // timedelta(microseconds=1) * 1000
     try:

@@ -1,4 +1,4 @@
-"""The errors of a tool call. The model reads the message, so say what it can do about it."""
+"""The errors of a tool call. The model sees the message, so explain how to fix the problem."""
 
 
 class ToolError(Exception):
@@ -6,7 +6,7 @@ class ToolError(Exception):
 
 
 class NotFound(ToolError):
-    """The subject of the call does not exist."""
+    """The file or other object of the call does not exist."""
 
 
 class InvalidInput(ToolError):
@@ -47,7 +47,7 @@ def missing_import(interface):
 
 
 def host_error(error):
-    """The error of this module for an error of a host interface."""
+    """Converts an error of a host interface to an error of this module."""
     value = error.value
     kind = type(value).__name__.partition("_")[2]
     match kind:

@@ -26,7 +26,7 @@ _PIECE = 4096
 
 @dataclass
 class Response:
-    """The response of a server. An error status is a response, too."""
+    """The response of a server, which can have an error status."""
 
     status: int
     # Names and values. A name can occur more than once.
@@ -36,7 +36,7 @@ class Response:
     complete: bool
 
     def header(self, name):
-        """Returns the first header of a name, without regard to case."""
+        """Returns the first header with a name, ignoring case."""
         values = (value for known, value in self.headers if known.lower() == name.lower())
         return next(values, None)
 
@@ -49,8 +49,8 @@ class Response:
 def send(method, url, *, headers=None, body=b"", timeout=None, max_bytes=8 << 20):
     """Sends a request and reads the response, at most `max_bytes` of its body.
 
-    `headers` is a `dict` or a list of pairs. `timeout`, a `timedelta`, limits how long the server
-    may be silent. A redirect is a response; follow it with another request.
+    `headers` is a `dict` or a list of pairs. `timeout`, a `timedelta`, is the maximum time
+    without data. To follow a redirect, send another request.
     """
     try:
         return _send(method, url, headers, body, timeout, max_bytes)

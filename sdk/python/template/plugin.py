@@ -5,10 +5,10 @@ from cofferdam import READ_FILES, WORKSPACE_PATH, Failed, Tools, tool
 
 @tool(
     "count_lines",
-    "Counts the lines of a text file, or the lines that contain a text.",
+    "Counts the lines of a text file, or the lines that contain a string.",
     {
         "path": WORKSPACE_PATH | {"description": "The file, relative to the workspace."},
-        "containing": {"type": "string", "description": "Count only lines that contain this."},
+        "containing": {"type": "string", "description": "Count only lines with this string."},
     },
     required=["path"],
     title="Count lines",

@@ -11,7 +11,7 @@ struct CountLines;
 struct Input {
     /// The file, relative to the workspace.
     path: WorkspacePath,
-    /// Count only lines that contain this.
+    /// Count only lines with this string.
     #[serde(default)]
     containing: String,
 }
@@ -19,8 +19,8 @@ struct Input {
 impl Tool for CountLines {
     const NAME: &'static str = "count_lines";
     const TITLE: Option<&'static str> = Some("Count lines");
-    const DESCRIPTION: &'static str = "Counts the lines of a text file, or the lines that \
-        contain a text.";
+    const DESCRIPTION: &'static str = "Counts the lines of a text file, or the lines that contain \
+        a string.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -1,4 +1,4 @@
-//! Delegating tasks to a sub-agent, whose tools can only read. Needs
+//! Delegating tasks to a read-only sub-agent. Needs
 //! [`Capability::Delegate`](crate::Capability::Delegate).
 
 pub use crate::bindings::cofferdam::plugin::agents::{AgentError, AgentFailure, Answer};
@@ -9,7 +9,7 @@ use crate::imports::agents as host;
 /// Gives a task of at most 64 KiB to a sub-agent and waits for the answer. A call can delegate
 /// four tasks.
 ///
-/// The sub-agent knows nothing but the task, so the task has to contain everything that it needs.
+/// The sub-agent sees only the task, so the task must contain all necessary information.
 pub fn delegate(task: &str) -> Result<Answer, AgentError> {
     host::delegate(task)
 }

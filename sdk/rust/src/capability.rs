@@ -23,7 +23,7 @@ pub enum Capability {
     PresentPlan,
 }
 
-/// A request to treat a tool more strictly than its permissions demand.
+/// A request to treat a tool more strictly than its permissions require.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hint {

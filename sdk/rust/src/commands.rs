@@ -56,9 +56,10 @@ impl CommandOutput {
     }
 }
 
-/// Runs a command to its end, after the policy and the user approved exactly this line.
+/// Runs a command and waits until it exits. The line needs approval, by the user or by an `allow`
+/// rule.
 ///
-/// A command that fails or times out returns a [`CommandOutput`] too.
+/// Returns a [`CommandOutput`] even if the command fails or times out.
 pub fn run(command: &Command) -> Result<CommandOutput, CommandError> {
     let output = host::run(&wit::Command {
         line: command.line.clone(),

@@ -1,4 +1,4 @@
-//! Errors that a model can act on.
+//! Errors with messages for the model.
 
 use std::fmt::Display;
 use std::io;
@@ -12,17 +12,17 @@ impl ToolError {
         Self::InvalidInput(InputProblem { pointer: pointer.into(), message: message.into() })
     }
 
-    /// The subject of the call does not exist.
+    /// The file or other object of the call does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::NotFound(message.into())
     }
 
-    /// An operation took too long. Say what was done until then.
+    /// An operation took too long. State what was done until then.
     pub fn timed_out(message: impl Into<String>) -> Self {
         Self::TimedOut(message.into())
     }
 
-    /// Any other failure. Say what failed and what to do about it.
+    /// Any other failure. State what failed and how to fix it.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
@@ -70,7 +70,7 @@ fn has_workspace() -> bool {
     std::fs::metadata(".").is_ok()
 }
 
-/// Converts an I/O error without a file. [`ToolError::io`] says more.
+/// Converts an I/O error without a file name. Prefer [`ToolError::io`].
 impl From<io::Error> for ToolError {
     fn from(error: io::Error) -> Self {
         Self::Failed(error.to_string())

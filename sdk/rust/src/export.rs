@@ -1,4 +1,4 @@
-//! Turns tools into a component: declares them, and calls one by its name.
+//! Exports tools from a component: declares them, and calls them by name.
 
 use serde_path_to_error::{Path, Segment};
 
@@ -67,8 +67,8 @@ pub fn unknown_tool(name: &str) -> ToolError {
     ToolError::not_found(format!("this plugin has no tool `{name}`"))
 }
 
-/// Describes a decoding error. The position in the text matters only if the text is not JSON;
-/// otherwise the pointer names it.
+/// Describes a decoding error. The position in the text is only used if the text is not JSON;
+/// otherwise the pointer gives the place.
 fn message(error: &serde_json::Error) -> String {
     let mut message = error.to_string();
     if let (true, Some(end)) = (error.is_data(), message.rfind(" at line ")) {

@@ -1,11 +1,10 @@
 //! Requests over HTTP. Needs [`Capability::Fetch`](crate::Capability::Fetch) with patterns that
 //! cover them, such as `docs.rs`, `GET *` or `GET,POST api.example.com:8443`.
 //!
-//! The host decides on each request by itself and resolves names itself; addresses of the machine
-//! and of private networks have to be asked for by themselves. [`send`] follows no redirect:
-//! whoever follows one sends another request, and that is decided too. A header that says where a
-//! request goes, such as `Host`, cannot be set, and a secret that the user lends to a host is added
-//! where no tool sees it.
+//! The host checks each request and resolves host names. Patterns with wildcards do not cover this
+//! machine and private networks. [`send`] does not follow redirects; to follow one, send another
+//! request. Headers that change the destination, such as `Host`, cannot be set. The host adds
+//! secrets that the user configured; the tool never sees them.
 //!
 //! ```
 //! use cofferdam_sdk::http::{self, Request};
@@ -33,49 +32,49 @@ use crate::{Denial, ToolError};
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     pub method: String,
-    /// The whole address, which begins with `https://` or `http://`. What comes after a `#` is not
+    /// The complete URL, which begins with `https://` or `http://`. The fragment after `#` is not
     /// sent.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
     /// Up to 4 MiB.
     pub body: Vec<u8>,
-    /// How long the server may be silent. The host's own limit is 30 seconds, and this can only be
-    /// less.
+    /// The maximum time without data from the server. It cannot exceed the host's limit of 30
+    /// seconds.
     pub patience: Option<Duration>,
 }
 
-/// What a server answered. The body is read from it, up to 8 MiB.
+/// The response of a server. The body has at most 8 MiB.
 pub struct Response {
-    /// Such as 200. An error of the server is a response like any other.
+    /// The status, such as 200. Error statuses are normal responses.
     pub status: u16,
-    /// Names and values. The same name can be there more than once.
+    /// Names and values. A name can occur more than once.
     pub headers: Vec<(String, Vec<u8>)>,
     body: Box<dyn Read>,
 }
 
-/// Why there is no response.
+/// The reason why there is no response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum HttpError {
-    /// The host or the user refused. Hand it on unchanged.
+    /// The host denied the request, or the user rejected it. Return the denial unchanged.
     Denied(Denial),
-    /// It is no request that could be sent.
+    /// The request is not valid.
     InvalidRequest(String),
-    /// The server took too long.
+    /// The server did not respond in time.
     TimedOut(String),
-    /// It did not work.
+    /// Any other failure.
     Failed(String),
 }
 
-/// Sends a request, and returns once the head of the response is there.
+/// Sends a request, and returns when the status and headers of the response have arrived.
 pub fn send(request: &Request) -> Result<Response, HttpError> {
     host::send(request)
 }
 
 impl Request {
-    /// A request without a body.
+    /// Creates a request without a body.
     pub fn new(method: impl Into<String>, url: impl Into<String>) -> Self {
         Self {
             method: method.into(),
@@ -86,19 +85,19 @@ impl Request {
         }
     }
 
-    /// A `GET` request.
+    /// Creates a `GET` request.
     pub fn get(url: impl Into<String>) -> Self {
         Self::new("GET", url)
     }
 
-    /// With a header.
+    /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    /// With a body. Say in a header what it is.
+    /// Sets the body. Set its media type with a header.
     #[must_use]
     pub fn body(self, body: impl Into<Vec<u8>>) -> Self {
         Self { body: body.into(), ..self }
@@ -106,7 +105,7 @@ impl Request {
 }
 
 impl Response {
-    /// A response, for tests.
+    /// Creates a response, for tests.
     pub fn new<'h>(
         status: u16,
         headers: impl IntoIterator<Item = (&'h str, &'h str)>,
@@ -119,13 +118,13 @@ impl Response {
         Self { status, headers, body: Box::new(io::Cursor::new(body.into())) }
     }
 
-    /// The first header of a name, in whatever case.
+    /// Returns the first header with a name, ignoring case.
     pub fn header(&self, name: &str) -> Option<String> {
         let found = self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// The rest of the body, or as much of it, and whether that is all.
+    /// Reads the rest of the body, up to a limit, and returns whether it is complete.
     pub fn read_up_to(&mut self, most: usize) -> io::Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
         self.by_ref().take(most as u64).read_to_end(&mut bytes)?;

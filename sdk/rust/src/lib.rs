@@ -1,7 +1,7 @@
 //! Write tools for Cofferdam in Rust.
 //!
 //! A plugin is a WebAssembly component with one or more tools. A tool is a type that implements
-//! [`Tool`]; [`export_tools!`] turns tools into the component. This is a whole plugin:
+//! [`Tool`]; [`export_tools!`] exports tools from the component. This is a complete plugin:
 //!
 //! ```
 //! use cofferdam_sdk::{Capability, Output, Tool, ToolError, WorkspacePath, export_tools};
@@ -81,16 +81,16 @@
 //! [`state`], [`agents`], [`plans`] and [`http`]. Without the permission, a call of these modules
 //! fails with an ordinary error. [`progress`] needs no permission.
 //!
-//! Each call gets a new instance: a `static` does not outlive the call. Use [`state`] to keep
+//! Each call gets a new instance, so a `static` does not survive the call. Use [`state`] to keep
 //! values for the session. Standard output and standard error go to the host's log. If a tool
 //! panics, the call fails with the panic message.
 //!
 //! # Testing
 //!
-//! On the development machine the crate builds and links as any other. [`test::Host`] calls a tool
-//! as the host does: with JSON text, with a workspace, and with the requested permissions only.
-//! [`declare`] returns the declaration that the host sees. Put the logic of a tool into functions
-//! that a test can call directly.
+//! The crate also builds for the development machine. [`test::Host`] calls a tool as the host does:
+//! with JSON text, with a workspace, and with only the requested permissions. [`declare`] returns
+//! the declaration that the host sees. Put the logic of a tool into functions that a test can call
+//! directly.
 
 pub mod agents;
 #[doc(hidden)]

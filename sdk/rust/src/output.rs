@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::bindings::exports::cofferdam::plugin::tools::Body;
 use crate::{Annotation, Content, Output, ToolError};
 
-/// What the user sees instead of the content.
+/// A view, which the user sees instead of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum View {
@@ -39,7 +39,7 @@ impl Output {
         Self::content(Vec::new()).with_structured(value)
     }
 
-    /// Returns several pieces, in the order in which the model sees them.
+    /// Returns several content items, in the order in which the model sees them.
     pub fn content(content: Vec<Content>) -> Self {
         Self { content, structured: None, view: None, truncated: false, annotations: Vec::new() }
     }
@@ -51,8 +51,8 @@ impl Output {
         Ok(self)
     }
 
-    /// Shows the user something else than the model: a [`View`], or content with the media type
-    /// `text/plain`, `text/x-diff` or `text/csv`.
+    /// Sets the view, which the user sees instead of the content: a [`View`], or content with the
+    /// media type `text/plain`, `text/x-diff` or `text/csv`.
     #[must_use]
     pub fn with_view(mut self, view: impl Into<Content>) -> Self {
         self.view = Some(view.into());
@@ -69,14 +69,14 @@ impl Output {
         Ok(self)
     }
 
-    /// Marks that something was left out. The content should say how to get the rest.
+    /// Marks the result as truncated. The content should explain how to get the rest.
     #[must_use]
     pub fn truncated(mut self) -> Self {
         self.truncated = true;
         self
     }
 
-    /// Returns the text of all pieces, one per line, for tests.
+    /// Returns the text of all content items, one per line, for tests.
     pub fn to_text(&self) -> String {
         self.content.iter().filter_map(Content::as_text).collect::<Vec<_>>().join("\n")
     }
@@ -108,7 +108,7 @@ impl Content {
         Self { media_type, body, uri: None, annotations: Vec::new() }
     }
 
-    /// Names the resource that this is a copy of. The model sees the address in front of the body.
+    /// Sets the URI of an embedded resource. The model sees the URI before the body.
     #[must_use]
     pub fn with_uri(mut self, uri: impl Into<String>) -> Self {
         self.uri = Some(uri.into());

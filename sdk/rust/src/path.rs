@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 /// A path relative to the root of the workspace, such as `src/main.rs`.
 ///
-/// Use it for each argument that is a path. The mark in its schema lets the host deny paths outside
-/// the workspace, show them to the user, and order calls by them. It implements `AsRef<Path>`.
+/// Use it for each argument that is a path. Its schema lets the host reject paths outside the
+/// workspace before the call, and decide which calls can run in parallel. It implements
+/// `AsRef<Path>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct WorkspacePath(String);

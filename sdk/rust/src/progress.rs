@@ -2,7 +2,7 @@
 
 use crate::imports::progress as host;
 
-/// Shows the first 200 characters of a line. The host drops calls beyond ten in a second.
+/// Shows the first 200 characters of a line. The host ignores more than ten calls per second.
 pub fn report(message: &str) {
     host::report(message);
 }

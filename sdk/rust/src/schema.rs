@@ -1,4 +1,4 @@
-//! JSON Schemas of types, with only what helps a model.
+//! JSON Schemas of types, without details that do not help a model.
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -8,8 +8,8 @@ use serde_json::Value;
 /// Returns the JSON Schema of `T` as JSON text.
 ///
 /// Each token of an input schema is sent with every request to the model. So the schema has no
-/// names of Rust types, no width of integers, no address of its own and no empty defaults. It has
-/// no documentation of the struct either, because the tool has a description.
+/// names of Rust types, no integer widths, no `$schema` or `$id` and no empty defaults. It has no
+/// documentation of the struct either, because the tool has a description.
 pub fn of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;

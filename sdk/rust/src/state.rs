@@ -2,8 +2,8 @@
 //! [`Capability::KeepState`](crate::Capability::KeepState).
 //!
 //! A key is 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `.`, `_`, `/` and `-`. A value has at most
-//! 64 KiB, and a tool at most 256 keys and 256 KiB in all. Calls of a tool that keeps state never
-//! run in parallel.
+//! 64 KiB, and a tool at most 256 keys and 256 KiB in total. Calls of a tool with this capability
+//! never run in parallel.
 
 pub use crate::bindings::cofferdam::plugin::state::StateError;
 

@@ -2,8 +2,7 @@
 //!
 //! A [`Host`] has a workspace in a temporary directory, keeps state between calls, and answers
 //! commands, plans and tasks with functions of the test. A tool gets the permissions that
-//! [`Tool::capabilities`] requests and no others, so a test finds a capability that is missing
-//! there.
+//! [`Tool::capabilities`] requests and no others, so a test detects a missing capability.
 //!
 //! ```
 //! use cofferdam_sdk::commands::{self, Command, CommandOutput};

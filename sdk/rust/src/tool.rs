@@ -14,7 +14,7 @@ pub trait Tool {
     const TITLE: Option<&'static str> = None;
 
     /// The description from which the model decides whether and how to call the tool. At most 16
-    /// KiB. Say what the tool does, when to use it, and what its limits are.
+    /// KiB. Describe what the tool does, when to use it, and its limits.
     const DESCRIPTION: &'static str;
 
     /// The input, a struct. Its JSON Schema is derived, and the host validates each input against
@@ -36,12 +36,12 @@ pub trait Tool {
         None
     }
 
-    /// Returns the hints. They make the host stricter than the permissions demand.
+    /// Returns the hints. They make the host stricter than the permissions require.
     fn hints() -> Vec<Hint> {
         Vec::new()
     }
 
-    /// Returns named values. A host ignores those that it does not know.
+    /// Returns named values. A host ignores unknown ones.
     fn annotations() -> Vec<Annotation> {
         Vec::new()
     }

@@ -259,7 +259,7 @@ fn r041_a_line_of_a_pipe_loosens_nothing_and_ends_what_follows() {
         assert_eq!((code, stdout.as_str()), (Some(1), "Hello.\n"), "{line}: {stderr}");
         assert!(
             stderr.contains(instead)
-                && stderr.contains("Neither this line nor any later line was run."),
+                && stderr.contains("This line and all later lines were ignored."),
             "{line}: {stderr}"
         );
         assert_eq!(server.requests().len(), 1, "{line}");

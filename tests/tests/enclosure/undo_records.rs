@@ -29,12 +29,12 @@ fn a_history_that_others_can_write_is_not_used() {
         set_mode(&directory, 0o777);
         let problem =
             test_host.history().undo(test_host.workspace(), false).unwrap_err().to_string();
-        assert_contains(&problem, "can be written by others");
+        assert_contains(&problem, "is writable by other users");
         assert_contains(&problem, "\nhint: ");
         assert!(test_host.history().list().is_err());
         assert!(test_host.history().recover(test_host.workspace()).is_err());
         test_host.write_file("gone", "new");
-        assert_contains(&test_host.call_error("edit", "{}"), "can be written by others");
+        assert_contains(&test_host.call_error("edit", "{}"), "is writable by other users");
         std::fs::remove_file(test_host.workspace_dir().join("gone")).expect("it was not deleted");
         set_mode(&directory, 0o700);
     }
@@ -58,7 +58,7 @@ fn a_record_that_is_not_the_users_own_file_is_not_read() {
         assert!(test_host.history().undo(test_host.workspace(), false).is_err());
     };
     set_mode(&record, 0o666);
-    unreadable("can be written by others");
+    unreadable("is writable by other users");
     std::fs::remove_file(&record).expect("it is there");
     symlink("/dev/zero", &record).expect("a link");
     unreadable("it is a link");
@@ -72,7 +72,7 @@ fn a_record_that_is_not_the_users_own_file_is_not_read() {
     assert_eq!(test_host.history().list().expect("it lists").len(), 1);
     if rustix::process::geteuid().is_root() {
         std::os::unix::fs::chown(&record, Some(65_534), None).expect("root can");
-        unreadable("it belongs to somebody else");
+        unreadable("it belongs to another user");
     }
 }
 

@@ -31,7 +31,7 @@ pub(super) const FILES: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "set an extended attribute over the new interface",
+        "set an extended attribute (setxattrat)",
         python!(
             "v=ctypes.create_string_buffer(b\"1\"); a=struct.pack(\"QII\", ctypes.addressof(v), \
                 1, 0)\ncall(463, -100, b\"{out}/target\", 0, b\"user.x\", a, 16)"
@@ -58,7 +58,7 @@ pub(super) const FILES: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "an extended attribute of a program that is open to be read",
+        "set an extended attribute of a program through a read-only descriptor",
         python!(
             "os.setxattr(os.open(\"/usr/bin/env\", 0), \"user.cofferdam\", b\"1\"); escaped(True)"
         ),
@@ -66,7 +66,7 @@ pub(super) const FILES: &[EscapeProbe] = &[
         Harmful,
     ),
     blocked(
-        "flags of a program that is open to be read",
+        "change inode flags of a program through a read-only descriptor",
         python!(
             "fcntl.ioctl(os.open(\"/usr/bin/env\", 0), 0x40086602, struct.pack(\"l\", 0x80040)); \
                 escaped(True)"
@@ -75,19 +75,19 @@ pub(super) const FILES: &[EscapeProbe] = &[
         Harmful,
     ),
     blocked(
-        "flags over the new interface",
+        "change inode flags (file_setattr)",
         python!("call(469, -100, b\"{out}/target\", bytes(24), 24, 0)"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "a lease on a program",
+        "take a lease on a program file",
         python!("fcntl.fcntl(os.open(\"/usr/bin/env\", 0), 1024, 0); escaped(True)"),
         RESTORED,
         SucceedsAsRoot,
     ),
     blocked(
-        "watch a directory",
+        "watch a directory (inotify)",
         python!(
             "fd=libc.inotify_init(); escaped(libc.inotify_add_watch(fd, b\"{out}\", 0x100) >= 0)"
         ),
@@ -101,7 +101,7 @@ pub(super) const FILES: &[EscapeProbe] = &[
         MachineDependent,
     ),
     blocked(
-        "the number of a file",
+        "get the handle of a file",
         python!(
             "call(303, -100, b\"{out}/target\", struct.pack(\"Ii\", 128, 0)+bytes(128), bytes(8), \
                 0)"
@@ -110,7 +110,7 @@ pub(super) const FILES: &[EscapeProbe] = &[
         MachineDependent,
     ),
     blocked(
-        "a file without a name that runs as its owner",
+        "set the set-user-ID bit (unnamed temporary file)",
         python!(
             "fd=os.open(\".\", os.O_TMPFILE|os.O_WRONLY, 0o4755); escaped(os.fstat(fd).st_mode & \
                 0o4000)"
@@ -119,10 +119,15 @@ pub(super) const FILES: &[EscapeProbe] = &[
         Succeeds,
     ),
     allowed(
-        "group of a file",
+        "change the group",
         python!("os.chown(\"{out}/target\", -1, os.getgid()); escaped(True)"),
         RESTORED,
         METADATA,
     ),
-    allowed("where a link leads", "readlink {out}/pointer", Output("pointer-secret"), METADATA),
+    allowed(
+        "read the target of a symbolic link",
+        "readlink {out}/pointer",
+        Output("pointer-secret"),
+        METADATA,
+    ),
 ];

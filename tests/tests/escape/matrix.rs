@@ -130,8 +130,8 @@ fn render_matrix() -> String {
 
 fn describe(fate: ProbeOutcome) -> String {
     match fate {
-        ProbeOutcome::Blocked => "closed".into(),
-        ProbeOutcome::Restored => "undone".into(),
-        ProbeOutcome::Allowed(why) => format!("**open**: {why}"),
+        ProbeOutcome::Blocked => "blocked".into(),
+        ProbeOutcome::Restored => "reverted".into(),
+        ProbeOutcome::Allowed(why) => format!("**possible**: {why}"),
     }
 }

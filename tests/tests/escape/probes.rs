@@ -141,14 +141,14 @@ const fn restored(name: &'static str, line: &'static str, sign: SuccessSign) -> 
     }
 }
 
-pub(super) const METADATA: &str = "Landlock does not look at metadata";
-const HIDDEN: &str = "Landlock cannot except a file from a folder";
+pub(super) const METADATA: &str = "Landlock does not cover metadata";
+const HIDDEN: &str = "Landlock cannot exclude a file from a directory";
 pub(super) const NAMES: &str = "`/proc` is shared";
 pub(super) const RESTORED: SuccessSign = Output("ESCAPED");
 
 /// The table in its parts.
 pub(super) const ALL: [(&str, &[&[EscapeProbe]]); 4] = [
-    ("Files outside of the workspace", &[FILES, attributes::FILES]),
+    ("Files outside the workspace", &[FILES, attributes::FILES]),
     ("Network", &[NETWORK, system_calls::SOCKETS]),
     ("Processes and the kernel", &[PROCESSES, system_calls::PROCESSES]),
     ("Protected paths of the workspace", &[PROTECTED]),

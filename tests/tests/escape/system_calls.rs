@@ -7,7 +7,7 @@ use super::probes::{EscapeProbe, NAMES, RESTORED, allowed, blocked};
 
 pub(super) const SOCKETS: &[EscapeProbe] = &[
     blocked(
-        "a unix socket from a raw pair",
+        "a Unix raw pair",
         python!(
             "socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0].sendto(b\"x\", \
                 \"{out}/datagram\")"
@@ -16,7 +16,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a raw pair with flags",
+        "a Unix raw pair with flags",
         python!(
             "t=socket.SOCK_RAW|socket.SOCK_NONBLOCK|socket.SOCK_CLOEXEC\n\
             socket.socketpair(socket.AF_UNIX, t)[0].sendto(b\"x\", \"{out}/datagram\")"
@@ -25,7 +25,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a pair, its type in 64 bits",
+        "a Unix datagram pair with a 64-bit type argument",
         python!(
             "p=(ctypes.c_int*2)(); call(53, 1, (1<<32)|2, 0, p)\nsocket.socket(socket.AF_UNIX, \
                 socket.SOCK_DGRAM, 0, p[0]).sendto(b\"x\", \"{out}/datagram\")"
@@ -34,7 +34,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a pair, with an address in a message",
+        "a Unix raw pair that sends a message to a path",
         python!(
             "socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0].sendmsg([b\"x\"], [], 0, \
                 \"{out}/datagram\")"
@@ -43,7 +43,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a pair, connected anew",
+        "a Unix raw pair that is reconnected",
         python!(
             "s=socket.socketpair(socket.AF_UNIX, socket.SOCK_RAW)[0]; \
                 s.connect(\"{out}/datagram\"); s.send(b\"x\")"
@@ -52,7 +52,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a sequenced pair",
+        "a Unix sequenced-packet pair",
         python!(
             "s=socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)[0]; s.sendto(b\"x\", \
                 \"{out}/datagram\")"
@@ -61,19 +61,19 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         MachineDependent,
     ),
     blocked(
-        "a unix socket from a stream pair",
+        "a Unix stream pair",
         python!("a,b=socket.socketpair(); b.close(); a.connect(\"{out}/stream\")"),
         Connects,
         MachineDependent,
     ),
     blocked(
-        "a unix socket of the workspace",
+        "a Unix socket in the workspace",
         python!("socket.socket(socket.AF_UNIX).connect(\"service/socket\")"),
         Connects,
         Succeeds,
     ),
     blocked(
-        "a unix socket of the workspace by another name",
+        "a Unix socket in the workspace through a hard link",
         python!(
             "os.link(\"service/socket\", \"other\"); \
                 socket.socket(socket.AF_UNIX).connect(\"other\")"
@@ -82,7 +82,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket of the workspace in a directory that moved",
+        "a Unix socket in the workspace after its directory was renamed",
         python!(
             "os.rename(\"service\", \"moved\"); \
                 socket.socket(socket.AF_UNIX).connect(\"moved/socket\")"
@@ -91,7 +91,7 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket of the workspace that is moved",
+        "a Unix socket in the workspace after it was renamed",
         python!(
             "os.rename(\"service/socket\", \"moved\"); \
                 socket.socket(socket.AF_UNIX).connect(\"moved\")"
@@ -99,18 +99,18 @@ pub(super) const SOCKETS: &[EscapeProbe] = &[
         Connects,
         Succeeds,
     ),
-    allowed("sockets of the machine", "cat /proc/net/unix", Output("{out}/stream"), NAMES),
+    allowed("list the sockets of the machine", "cat /proc/net/unix", Output("{out}/stream"), NAMES),
 ];
 
 pub(super) const PROCESSES: &[EscapeProbe] = &[
     blocked(
-        "kill by a descriptor",
+        "kill another process (pidfd)",
         python!("call(424, raw(434, {pid}, 0), 9, 0, 0)"),
         Kills,
         Succeeds,
     ),
     blocked(
-        "kill by a queued signal",
+        "kill another process (queued signal)",
         python!(
             "call(129, {pid}, 9, struct.pack(\"iiiiii\", 9, 0, -1, 0, os.getpid(), \
                 os.getuid())+bytes(104))"
@@ -118,9 +118,14 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         Kills,
         Succeeds,
     ),
-    blocked("kill a thread", python!("call(234, {pid}, {pid}, 9)"), Kills, Succeeds),
     blocked(
-        "kill as the owner of a pipe",
+        "kill another process (thread signal)",
+        python!("call(234, {pid}, {pid}, 9)"),
+        Kills,
+        Succeeds,
+    ),
+    blocked(
+        "kill another process (pipe signal)",
         python!(
             "r,w=os.pipe(); fcntl.fcntl(r, 8, {pid}); fcntl.fcntl(r, 10, 9); fcntl.fcntl(r, 4, \
                 os.O_NONBLOCK|0x2000); os.write(w, b\"x\")"
@@ -138,52 +143,57 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         RESTORED,
         Succeeds,
     ),
-    blocked("choose its scheduler", python!("call(144, {pid}, 3, bytes(8))"), RESTORED, Succeeds),
     blocked(
-        "choose its real-time priority",
+        "set its scheduling policy",
+        python!("call(144, {pid}, 3, bytes(8))"),
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "set its real-time priority",
         python!("call(142, {pid}, bytes(8))"),
         RESTORED,
         Succeeds,
     ),
     blocked(
-        "choose its scheduling attributes",
+        "set its scheduling attributes",
         python!("call(314, {pid}, struct.pack(\"IIQiIQQQ\", 48, 0, 0, 5, 0, 0, 0, 0), 0)"),
         RESTORED,
         Succeeds,
     ),
     blocked(
-        "choose its processors",
+        "set its CPU affinity",
         python!("call(203, {pid}, 8, struct.pack(\"Q\", 1))"),
         RESTORED,
         Succeeds,
     ),
+    blocked("lower its I/O priority", python!("call(251, 1, {pid}, 0x6000)"), RESTORED, Succeeds),
     blocked(
-        "slow its reads and writes",
-        python!("call(251, 1, {pid}, 0x6000)"),
-        RESTORED,
-        Succeeds,
-    ),
-    blocked(
-        "slow the reads and writes of all processes",
+        "lower the I/O priority of all processes",
         python!("call(251, 3, os.getuid(), 0x6000)"),
         RESTORED,
         Harmful,
     ),
-    blocked("slow all processes", python!("call(141, 2, os.getuid(), 19)"), RESTORED, Harmful),
     blocked(
-        "share a processor with it",
+        "lower the priority of all processes",
+        python!("call(141, 2, os.getuid(), 19)"),
+        RESTORED,
+        Harmful,
+    ),
+    blocked(
+        "share a core-scheduling group with it",
         python!("call(157, 62, 2, {pid}, 0, 0)"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "move its memory",
+        "move its memory pages",
         python!("call(256, {pid}, 8, struct.pack(\"Q\", 1), struct.pack(\"Q\", 1))"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "compare what it has open",
+        "compare its open files",
         python!("call(312, {pid}, {pid}, 1, 0, 0)"),
         RESTORED,
         MachineDependent,
@@ -196,7 +206,7 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "mounts by number",
+        "look up mounts by ID",
         python!("call(458, struct.pack(\"IIQQ\", 24, 0, 2**64-1, 0), bytes(800), 100, 0)"),
         RESTORED,
         MachineDependent,

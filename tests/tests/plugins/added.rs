@@ -73,7 +73,7 @@ fn a_plugin_is_added_by_who_has_seen_what_it_is() {
     for part in [
         "requests    read files of the workspace",
         "tier        read-only",
-        "no plugin was added: there is no terminal to ask in",
+        "no plugin was added: there is no terminal for confirmation",
     ] {
         assert!(ran.stderr.contains(part), "{part}: {ran:?}");
     }

@@ -148,12 +148,12 @@ fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
     let table = [
         (
             yes(),
-            "the declaration is stable, and undeclared names fail",
+            "the declaration is stable, and calls of undeclared names fail",
             "it accepts calls of the undeclared tool `not_yes`",
         ),
         (
             TestGuest::from_file("divide-by-zero"),
-            "the declaration is stable, and undeclared names fail",
+            "the declaration is stable, and calls of undeclared names fail",
             "the tool crashed",
         ),
         (
@@ -198,7 +198,7 @@ fn inspecting_shows_what_a_component_is_and_not_what_it_says() {
     let ran = home.run(&["plugin", "inspect", &write_guest(&home, &made)]);
     assert_eq!(ran.exit_code, 0, "{ran:?}");
     for part in [
-        "run commands; needs a permission, and each command line is decided separately",
+        "run commands; needs a permission, and each command line is checked separately",
         "requests    read files of the workspace; run commands",
         "tier        write: it can change state; it runs alone",
         "I only read.\\u{1b}[2K",
@@ -250,7 +250,7 @@ fn what_a_run_refuses_is_refused_by_test_and_inspect_too() {
             [home.run(&["plugin", "inspect", &file]), run_plugin_test(&home, &file, &json!([]))]
         {
             let is_refused = refused.exit_code == 1
-                && refused.stderr.contains("every run would refuse")
+                && refused.stderr.contains("cannot use plugin `")
                 && refused.stderr.contains(problem);
             assert!(is_refused, "{problem}: {refused:?}");
         }

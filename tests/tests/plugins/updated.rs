@@ -53,7 +53,8 @@ fn an_update_tells_what_is_different_and_asks_where_it_is_more() {
         "{ran:?}"
     );
     assert!(
-        ran.stderr.contains("there is no terminal to ask in, so the current version was kept"),
+        ran.stderr
+            .contains("there is no terminal for confirmation, so the current version was kept"),
         "{ran:?}"
     );
     assert_eq!(

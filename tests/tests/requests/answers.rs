@@ -104,7 +104,7 @@ fn r079_calls_of_a_response_that_the_provider_withheld_are_not_run() {
         ]);
         home.run_task(&server, &["--mode", "auto"]).expect_answer("In another way.");
         let [result] = server.last_request().tool_results().try_into().expect("one result");
-        assert!(result.is_error && result.text.contains("cut off by the provider"), "{result:?}");
+        assert!(result.is_error && result.text.contains("truncated by the provider"), "{result:?}");
         assert!(!home.has_file("ran"));
     }
 }

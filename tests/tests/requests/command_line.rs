@@ -46,9 +46,9 @@ fn r132_run_tells_its_exit_codes() {
         "0 answered",
         "3 limit",
         "4 empty",
-        "5 rejected",
+        "5 tool call rejected",
         "7 provider error",
-        "78 configuration",
+        "78 invalid configuration",
         "130 aborted",
     ] {
         assert!(help.contains(code), "{code}: {help}");
@@ -210,7 +210,7 @@ fn without_a_model_every_way_to_one_is_told() {
     let home = new_home();
     // An address with nobody behind it keeps a model server of this machine out of the test.
     let ran = home.run(&["run", "The task.", "--base-url", "http://127.0.0.1:1/v1"]);
-    assert!(ran.exit_code == 78 && ran.stderr.contains("no model is named"), "{ran:?}");
+    assert!(ran.exit_code == 78 && ran.stderr.contains("no model is selected"), "{ran:?}");
 }
 
 #[test]

@@ -30,10 +30,7 @@ fn a_plugin_that_cannot_be_accepted_says_so() {
     let ran = home.run(&["lock", "--yes", "--plugin", "../fifo.wasm"]);
     assert!(
         ran.exit_code == 1
-            && ran.stdout.contains(
-                "it is a FIFO, but a plugin must be a regular \
-            file"
-            ),
+            && ran.stdout.contains("it is a FIFO, but a plugin must be a regular file"),
         "{ran:?}"
     );
     assert!(
@@ -53,7 +50,8 @@ fn a_key_of_the_cache_that_was_replaced_is_named() {
     home.write_file("state/cofferdam/keys/cache", "not a key");
     let ran = call();
     assert!(
-        ran.exit_code == 0 && ran.stderr.contains("or the key of its seal was changed"),
+        ran.exit_code == 0
+            && ran.stderr.contains("or the authentication key of the cache was changed"),
         "{ran:?}"
     );
     assert!(!call().stderr.contains("cannot use cached code"));
@@ -88,7 +86,9 @@ fn a_new_plugin_is_refused_where_nobody_can_be_asked() {
     let ran = home.run(&call_args(plugin, &[]));
     assert!(
         ran.exit_code == 78
-            && ran.stderr.contains("it is not accepted yet, and there is no terminal to ask in"),
+            && ran
+                .stderr
+                .contains("it is not accepted yet, and there is no terminal for confirmation"),
         "{ran:?}"
     );
     let locked = home.run(&call_args(plugin, &["--locked"]));

@@ -100,7 +100,7 @@ fn explain_says_what_a_call_would_meet() {
         "--write",
         "state/cofferdam/trust.json",
     ]);
-    assert!(own.contains("deny") && own.contains("cofferdam keeps its own files there"), "{own}");
+    assert!(own.contains("deny") && own.contains("cofferdam stores its own files there"), "{own}");
     // Where links lead.
     let linked = explain(&["write_file", "--mode", "auto", "--write", "v/x"]);
     assert!(

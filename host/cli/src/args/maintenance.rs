@@ -20,7 +20,7 @@ pub(crate) struct DemoArgs {
     /// Play the recording without pauses
     #[arg(long)]
     pub(crate) fast: bool,
-    /// Keep the sample project, and print its path
+    /// Keep the sample project and print its path
     #[arg(long)]
     pub(crate) keep: bool,
 }
@@ -28,7 +28,7 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, ClapArgs)]
 #[group(multiple = false)]
 pub(crate) struct LockArgs {
-    /// Only report whether each plugin is as accepted
+    /// Only report whether all plugins are as accepted
     #[arg(long)]
     pub(crate) check: bool,
     /// Accept all plugins without asking

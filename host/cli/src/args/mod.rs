@@ -32,8 +32,8 @@ pub(super) use tools::{ToolsArgs, ToolsCommand};
         cofferdam --continue                     continues the newest session of this project\n  \
         cofferdam run \"Why does the test fail?\"  sends one prompt, and prints the answer\n  \
         cofferdam undo                           undoes the last change that a tool made\n  \
-        cofferdam demo                           plays a recording; needs no model and no key\n  \
-        cofferdam doctor                         shows what this machine can enforce\n\n\
+        cofferdam demo                           replays a recording; needs no model and no key\n  \
+        cofferdam doctor                         shows which sandbox this machine supports\n\n\
         Without a command, cofferdam starts a chat at a terminal, and prints this help elsewhere."
 )]
 pub(super) struct CliArgs {
@@ -64,12 +64,12 @@ pub(super) enum CliCommand {
         text, stop_reason, error, session, turns, usage, cost (null if unknown) and calls. Each \
         call has id, tool, status, duration_ms, denied (null, or code, reason and remedy) and \
         exit_code (null, or the exit code of its last command; 128 plus the signal if a signal \
-        ended it). A request that could not start has the same fields and the outcome \
-        `not-started`. With stream-json, the first line also names the session, and a \
-        call_finished line has the result of each call.\n\n\
-        Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 limit of turns, 4 empty, 5 \
-        rejected, 6 timed out, 7 provider error, 8 overflow, 70 internal error, 78 configuration, \
-        workspace or a named plugin, 130 aborted.")]
+        ended it). If the request could not start, the object has the same fields and the outcome \
+        `not-started`. With stream-json, the first line also contains the session, and a \
+        call_finished line contains the result of each call.\n\n\
+        Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 turn limit reached, 4 empty \
+        answer, 5 tool call rejected, 6 timed out, 7 provider error, 8 context window exceeded, \
+        70 internal error, 78 invalid configuration, workspace or plugin, 130 aborted.")]
     Run(RunArgs),
     /// Start or continue a chat (the default at a terminal)
     #[command(after_help = "Examples:\n  \
@@ -80,16 +80,16 @@ pub(super) enum CliCommand {
         cofferdam chat < prompts.txt               sends each line as a prompt\n\n\
         /help in a chat lists its commands. If standard input is a pipe, actions that need \
         approval are denied. With TERM=dumb the chat prints plain lines.\n\n\
-        Exit codes: 0 normal exit, 130 Ctrl-C during a request, 78 configuration, workspace or \
-        plugin. If standard input is a pipe: the code of the last request, or 1 if a line was \
-        refused.")]
+        Exit codes: 0 normal exit, 130 Ctrl-C during a request, 78 invalid configuration, \
+        workspace or plugin. If standard input is a pipe: the exit code of the last request, or 1 \
+        if the chat refused a line.")]
     Chat(ChatArgs),
     /// List, show, resume, export and delete sessions
     #[command(after_help = "Examples:\n  \
         cofferdam sessions list\n  \
         cofferdam sessions list --all --json\n  \
-        cofferdam sessions show 5f0c             # a unique prefix of the ID is enough\n  \
-        cofferdam sessions resume 5f0c           # the same as: cofferdam chat --resume 5f0c\n  \
+        cofferdam sessions show 5f0c             # accepts a unique prefix of the ID\n  \
+        cofferdam sessions resume 5f0c           # is the same as: cofferdam chat --resume 5f0c\n  \
         cofferdam sessions export 5f0c > session.json\n  \
         cofferdam sessions delete 5f0c\n\n\
         Every request is recorded unless you pass --no-session. Sessions are stored in \
@@ -98,7 +98,7 @@ pub(super) enum CliCommand {
     /// Undo the last change that a tool made to files of this project
     #[command(after_help = "Examples:\n  \
         cofferdam undo --list       lists the changes that can be undone, newest first\n  \
-        cofferdam undo              undoes the newest change; repeat it for the one before\n  \
+        cofferdam undo              undoes the newest change; repeat it for earlier changes\n  \
         cofferdam undo --force      restores files even if they were changed since\n\n\
         The last 20 changes of each project, up to 128 MiB, are stored in \
         $XDG_STATE_HOME/cofferdam/undo, readable only by you. Changes by commands cannot be \
@@ -128,8 +128,8 @@ pub(super) enum CliCommand {
         cofferdam trust --revoke\n  \
         cofferdam trust --digest sha256:…   works without a terminal, for a file you have \
         read\n\n\
-        The policy file of a project is .cofferdam/policy.toml. Until you trust its content, it \
-        can only tighten the rules.")]
+        The policy file of a project is .cofferdam/policy.toml. It can only tighten the rules \
+        until you trust its content.")]
     Trust(TrustArgs),
     /// Accept the current content of the configured plugins
     #[command(after_help = "Examples:\n  \
@@ -137,13 +137,13 @@ pub(super) enum CliCommand {
         confirmation\n  \
         cofferdam lock --check              reports plugins that are not as accepted\n  \
         cofferdam lock --yes --plugin FILE  works without a terminal\n\n\
-        This covers the plugins of the configuration file and of --plugin. Accepted plugins are \
-        recorded in cofferdam.lock, beside the configuration file. A plugin that is new or has \
-        changed needs your approval at a terminal, and is refused elsewhere. With --locked, \
-        cofferdam does not start in these cases.\n\n\
-        Exit codes of --check: 0 each plugin is as accepted, 1 one is not.")]
+        This applies to the plugins in the configuration file and to plugins of --plugin. \
+        Accepted plugins are recorded in cofferdam.lock, next to the configuration file. If a \
+        plugin is new or has changed, cofferdam asks you at a terminal to accept it, and refuses \
+        it elsewhere. With --locked, cofferdam does not start in this case.\n\n\
+        Exit codes of --check: 0 all plugins are as accepted, 1 a plugin is not.")]
     Lock(LockArgs),
-    /// Show what this machine can enforce, which model is used, and where files are stored
+    /// Show which sandbox this machine supports, which model is used, and where files are stored
     Doctor,
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  cofferdam completions bash > \
@@ -167,8 +167,8 @@ pub(super) enum CliCommand {
 /// Options of the diagnostic log.
 #[derive(Clone, Debug, ClapArgs)]
 pub(super) struct LogArgs {
-    /// Log what the program does, to standard error; `-vv` logs more. Never logs content or
-    /// secrets. COFFERDAM_LOG sets a filter instead, such as `cofferdam::model=trace`
+    /// Write diagnostic logs to standard error; `-vv` logs more. The logs never contain prompts,
+    /// answers or secrets. COFFERDAM_LOG sets a filter instead, such as `cofferdam::model=trace`
     #[arg(long, short, global = true, action = clap::ArgAction::Count)]
     pub(super) verbose: u8,
     /// Append the log to a file instead of standard error; needs `-v` or COFFERDAM_LOG
@@ -185,7 +185,7 @@ pub(super) struct CommonArgs {
     /// Load a plugin in addition to the built-in tools (repeatable)
     #[arg(long = "plugin", global = true, value_name = "FILE.wasm")]
     pub(super) plugins: Vec<PathBuf>,
-    /// Run only if every plugin is exactly as accepted, without asking
+    /// Fail if a plugin is new or changed, instead of asking
     #[arg(long, global = true)]
     pub(super) locked: bool,
     /// Built-in policy to start from: read-only, develop or locked-down; overrides the `profile` of

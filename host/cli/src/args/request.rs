@@ -79,9 +79,9 @@ pub(crate) struct SessionChoice {
 /// Options that control tool calls.
 #[derive(Clone, Debug, Default, PartialEq, Eq, ClapArgs)]
 pub(crate) struct ToolCallArgs {
-    /// Approval mode: `ask` asks before writes and commands, `plan` denies both until you accept a
-    /// plan, `auto-edit` allows writes, `auto` allows both. HTTP requests of tools need approval in
-    /// every mode unless a rule allows the host [default: ask]
+    /// Approval mode: `ask` asks before file changes and commands, `plan` denies both until you
+    /// accept a plan, `auto-edit` allows file changes, `auto` allows both. HTTP requests of tools
+    /// need approval in every mode unless a rule allows the host [default: ask]
     #[arg(long)]
     pub(crate) mode: Option<ApprovalMode>,
     /// Maximum number of tool calls that run at the same time, 1 to 64 [default: number of
@@ -92,10 +92,10 @@ pub(crate) struct ToolCallArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// Only the answer; progress goes to standard error
+    /// Print only the answer; progress goes to standard error
     Text,
-    /// One JSON object when the request ends
+    /// Print one JSON object when the request ends
     Json,
-    /// One JSON object per line for each event
+    /// Print one JSON object per line for each event
     StreamJson,
 }

@@ -12,7 +12,7 @@ pub(crate) struct ToolsArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ToolsCommand {
-    /// List all tools with their tiers and permissions
+    /// List all tools with their tiers (scheduling classes) and permissions
     #[command(after_help = "Examples:\n  \
         cofferdam tools list\n  \
         cofferdam tools list --plugin my_tool.wasm")]
@@ -24,7 +24,7 @@ pub(crate) enum ToolsCommand {
     /// Show the requested and effective permissions, limits, imports and schema of a tool
     #[command(after_help = "Examples:\n  \
         cofferdam tools show bash\n  \
-        cofferdam tools show my_tool.wasm     # works for a plugin that is not accepted")]
+        cofferdam tools show my_tool.wasm     # also works for a plugin that is not accepted")]
     Show {
         /// Name of a tool, or path of a plugin file
         name: String,

@@ -4,22 +4,21 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam audit show                         all records, oldest first\n  \
+    cofferdam audit show                         shows all records, oldest first\n  \
     cofferdam audit show --session 5f0c --tool bash\n  \
-    cofferdam audit verify                       checks all logs; exits with 1 if one changed\n  \
-    cofferdam audit verify --contains HASH       checks that a hash from an earlier run of \
-    verify is still there\n  \
+    cofferdam audit verify                       checks all logs; exits with 1 if a log was \
+    changed\n  \
+    cofferdam audit verify --contains HASH       also checks that the logs contain this hash\n  \
     cofferdam audit export --format ocsf > events.jsonl\n  \
-    cofferdam audit prune --keep-days 90         removes older logs and records where they \
-    ended\n\n\
-    Each run has its own log in $XDG_STATE_HOME/cofferdam/audit, which only you can read. Its \
-    records form a hash chain, so `verify` detects a changed, missing or moved record. Anyone who \
-    can write your files can replace a whole log. To detect that, keep the hashes that `verify` \
-    prints in another place.")]
+    cofferdam audit prune --keep-days 90         removes logs started more than 90 days ago\n\n\
+    Each run has its own log in $XDG_STATE_HOME/cofferdam/audit, which only you can read. The \
+    records form a hash chain, so `verify` detects changed, missing and moved records. A process \
+    that can write your files can replace a whole log. To detect this, store the hashes that \
+    `verify` prints in another place.")]
 pub(crate) struct AuditArgs {
     #[command(subcommand)]
     pub(crate) command: AuditCommand,
-    /// Only the session or the log whose name begins with this
+    /// Show only the session or log with this prefix
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) session: Option<String>,
 }
@@ -32,7 +31,7 @@ pub(crate) enum AuditCommand {
         cofferdam audit show --tool bash --json | jq .effect.line\n\n\
         Times are in UTC.")]
     Show {
-        /// Only the calls of this tool
+        /// Show only calls of this tool
         #[arg(long, value_name = "NAME")]
         tool: Option<String>,
         /// Print records as JSON, one per line
@@ -42,9 +41,9 @@ pub(crate) enum AuditCommand {
     /// Check that the logs were not changed
     #[command(after_help = "Examples:\n  \
         cofferdam audit verify\n  \
-        cofferdam audit verify --contains HASH       a hash that was printed before and kept \
-        in another place\n\n\
-        Exit code: 0 if all logs are intact, 1 if not.")]
+        cofferdam audit verify --contains HASH       also checks that the logs contain this \
+        hash\n\n\
+        Exit codes: 0 all logs are intact, 1 a log is not intact or a hash is missing.")]
     Verify {
         /// Fail unless a record has this hash (repeatable)
         #[arg(long, value_name = "HASH")]
@@ -64,9 +63,9 @@ pub(crate) enum AuditCommand {
         cofferdam audit prune --keep-days 90         removes logs started more than 90 days \
         ago\n  \
         cofferdam audit prune --before 2026-01-01    removes logs started before that day\n\n\
-        Logs are removed from the oldest on, up to the first one that is still being written. \
-        Before that, a new log records their number and where the last one ended, so that the \
-        remaining logs can still be verified. To keep a copy, use `cofferdam audit export` first.")]
+        The oldest logs are removed first, up to the first log that is still being written. A new \
+        log records their number and the last hash, so that the remaining logs can still be \
+        verified. To keep a copy, run `cofferdam audit export` first.")]
     Prune(AuditPruneArgs),
 }
 
@@ -90,7 +89,7 @@ pub(crate) struct AuditPruneArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum AuditFormat {
-    /// The records as they are in the log
+    /// The records in the format of the log
     Json,
     /// OCSF 1.5.0, class 6003 (API Activity)
     Ocsf,

@@ -56,7 +56,7 @@ fn format_summary(log: &InspectedLog) -> String {
         });
         text.push_str(&format!(
             "\n    {unsynced} records follow the last synced position, {end}: the run was killed \
-                before it synced them, or somebody added them"
+            before it synced them, or they were added later"
         ));
     }
     if log.torn_bytes > 0 && log.is_intact() {

@@ -61,7 +61,7 @@ pub(super) struct ChatSession<'a> {
     pub(super) meter: RefCell<SessionCostMeter>,
     /// The project's guide for agents (`AGENTS.md`), as sent with the latest request.
     guide: Option<String>,
-    /// Whether somebody can answer questions; not if input comes from a pipe.
+    /// Whether a user can answer questions; false if input comes from a pipe.
     has_approver: bool,
     questions: mpsc::Receiver<PendingQuestion>,
     signals: &'a ProcessSignals,
@@ -222,12 +222,12 @@ impl<'a> ChatSession<'a> {
 
     /// Returns why a command is refused on piped input, or `None` if it is allowed.
     ///
-    /// Whoever wrote the line need not be who started the program with its permissions (R-41). A
-    /// refusal ends the chat, since later lines may depend on it.
+    /// The author of the line may not be the user who started the program (R-41). A refusal ends
+    /// the chat, since later lines may depend on it.
     fn check_piped_command(&self, command: &SlashCommand) -> Option<String> {
         let denial = commands::pipe_denial(command, self.context.settings.mode)
             .filter(|_| !self.has_approver)?;
-        Some(format!("{denial} Neither this line nor any later line was run."))
+        Some(format!("{denial} This line and all later lines were ignored."))
     }
 
     /// Returns the exit code of an ordinary exit.
@@ -300,8 +300,7 @@ impl<'a> ChatSession<'a> {
             }
             ChatWorkResult::Compacted(CompactionOutcome::Failed { message }) => {
                 self.view.print_line(&format_notice(&format!(
-                    "cannot summarize the conversation: \
-                    {message}"
+                    "cannot summarize the conversation: {message}"
                 )));
                 self.restore_unsent(None, input);
             }

@@ -45,7 +45,7 @@ const COMMANDS: [(&str, &str, &str); 11] = [
         "show or change the approval mode; Shift-Tab changes it too, but never to auto",
     ),
     ("/model", "[SPEC]", "show or change the model, such as openai:NAME"),
-    ("/tools", "", "list the tools with their tiers and permissions"),
+    ("/tools", "", "list the tools with their tiers (scheduling classes) and permissions"),
     ("/context", "", "show how much of the context window is used"),
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),
@@ -96,8 +96,8 @@ pub(super) fn parse_line(line: &str) -> LineMeaning {
 
 /// Returns why a command is refused on piped input, or `None` if it is allowed.
 ///
-/// Refused are commands that loosen the settings given at startup or reach beyond them, because
-/// anybody may have written the lines of a pipe. `start` is the mode at startup.
+/// Refuses commands that loosen the options given at startup or affect more than the session,
+/// because the author of the piped lines is unknown. `start` is the mode at startup.
 pub(super) fn pipe_denial(command: &SlashCommand, start: ApprovalMode) -> Option<String> {
     let strictness =
         |mode: ApprovalMode| ApprovalMode::STRICTEST_FIRST.iter().position(|known| *known == mode);

@@ -18,8 +18,8 @@ const MAX_UNSETTLED_BYTES: usize = 12;
 
 /// The style of each byte of a line that may grow.
 ///
-/// An opening mark takes effect at once, whether or not it is ever closed. Later text therefore
-/// never changes earlier styles, and settled bytes are not parsed again.
+/// An opening mark takes effect immediately, even if it is never closed. Later text therefore never
+/// changes earlier styles, and settled bytes are not parsed again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineStyles {
     styles: Vec<CharStyle>,

@@ -167,8 +167,8 @@ impl RequestKeys<'_> {
         }
     }
 
-    /// Starts reading the answer to a page that has just been shown. Discards keys until the
-    /// keyboard was quiet for `settle`, except a key that rejects.
+    /// Starts reading the answer to a page that has just been shown. Discards keys until no key was
+    /// pressed for `settle`, except a key that rejects.
     pub(super) fn dialog_keys(
         &mut self,
         settle: Duration,
@@ -215,7 +215,7 @@ impl DialogKeyboard<'_> {
     }
 }
 
-/// Discards keys until none arrives for `settle`. Returns a rejecting key at once.
+/// Discards keys until none arrives for `settle`. Returns a rejecting key immediately.
 fn drop_until_quiet(
     mut next: impl FnMut(Duration) -> io::Result<Option<KeyPress>>,
     settle: Duration,

@@ -30,7 +30,7 @@ const READ_AHEAD: usize = 16;
 pub(super) enum LineSource {
     /// A terminal, whose user can answer questions and sees their own input.
     Terminal,
-    /// A file or another program. Its lines run one after the other, and nobody can answer
+    /// A file or another program. Its lines run one after the other, and no user can answer
     /// questions.
     Pipe,
 }

@@ -81,7 +81,7 @@ impl ChatInputMode {
         }
     }
 
-    /// Returns whether somebody can answer questions.
+    /// Returns whether a user can answer questions.
     fn is_interactive(self) -> bool {
         self != Self::Lines(LineSource::Pipe)
     }

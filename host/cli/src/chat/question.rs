@@ -70,7 +70,8 @@ impl Approver for ChatApprover {
 
 /// Shows a question and sends the answer back. The dialog closes if the call no longer waits.
 ///
-/// If the terminal is gone before an answer, the request is cancelled, since nobody rejected it.
+/// If the terminal is gone before an answer, the request is cancelled, because the user did not
+/// reject it.
 pub(super) fn ask_user(
     keys: &mut RequestKeys<'_>,
     view: &ChatView,

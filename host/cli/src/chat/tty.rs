@@ -13,7 +13,7 @@ use crate::print::eprint_text;
 /// The terminal settings before raw mode; `None` outside raw mode.
 static SAVED_TERMIOS: Mutex<Option<Termios>> = Mutex::new(None);
 
-/// Marks pasted text, so that its line breaks are not Enter.
+/// Marks pasted text, so that its line breaks do not count as Enter.
 const ENABLE_BRACKETED_PASTE: &str = "\u{1b}[?2004h";
 /// Disables bracketed paste, shows the cursor, resets colours.
 const RESET_SEQUENCE: &str = "\u{1b}[?2004l\u{1b}[?25h\u{1b}[0m";

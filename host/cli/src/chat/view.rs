@@ -23,7 +23,7 @@ const MAX_QUEUED_ROWS: usize = 4;
 const MAX_TYPED_ROWS: usize = 6;
 /// The frames of the spinner; ten per second.
 const SPINNER_FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
-/// The mark before the user's input.
+/// The prompt marker.
 pub(super) const PROMPT_MARK: &str = "› ";
 
 /// Displays a chat. The request reports events to it; the event loop reports input.

@@ -45,8 +45,8 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
                 eprint_line(&page);
                 let digest = plugin.digest();
                 let problem = format!(
-                    "no plugin was added: there is no terminal to ask in\nhint: to add it as \
-                        shown, pass `--yes --digest sha256:{digest}`"
+                    "no plugin was added: there is no terminal for confirmation\nhint: to add it \
+                        as shown, pass `--yes --digest sha256:{digest}`"
                 );
                 return Err(CliError::new(problem));
             }

@@ -9,14 +9,14 @@ use cofferdam::sandbox::ComponentDigest;
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "Examples:\n  \
-    cofferdam plugin new line_count --lang python    a new plugin with a working tool\n  \
-    cd line_count && cofferdam plugin build          line_count.wasm\n  \
+    cofferdam plugin new line_count --lang python    creates a plugin with a working tool\n  \
+    cd line_count && cofferdam plugin build          writes line_count.wasm\n  \
     cofferdam plugin test                            runs cases.json and the conformance \
     checks\n  \
     cofferdam plugin inspect line_count.wasm         shows its imports, tools and \
     permissions\n  \
-    cofferdam run --plugin line_count.wasm \"…\"      one run with the plugin\n  \
-    cofferdam plugin add line_count.wasm             every run can use it")]
+    cofferdam run --plugin line_count.wasm \"…\"      loads the plugin for one run\n  \
+    cofferdam plugin add line_count.wasm             adds the plugin to every run")]
 pub(crate) struct PluginArgs {
     #[command(subcommand)]
     pub(crate) command: PluginCommand,
@@ -26,8 +26,8 @@ pub(crate) struct PluginArgs {
 pub(crate) enum PluginCommand {
     /// Create a plugin from a template
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin new line_count --lang python     a directory line_count with a working \
-        tool and its cases\n  \
+        cofferdam plugin new line_count --lang python     creates the directory line_count with a \
+        working tool and test cases\n  \
         cofferdam plugin new line_count --lang rust")]
     New {
         /// Name of the plugin and of its first tool
@@ -38,9 +38,9 @@ pub(crate) enum PluginCommand {
     },
     /// Build a plugin with the toolchain of its language
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin build                  the plugin in this directory\n  \
+        cofferdam plugin build                  builds the plugin in this directory\n  \
         cofferdam plugin build line_count\n\n\
-        Missing build tools are installed once, from the registry of the language.")]
+        Missing build tools are installed once, from the package registry of the language.")]
     Build {
         /// Directory of the plugin
         #[arg(default_value = ".")]
@@ -48,9 +48,11 @@ pub(crate) enum PluginCommand {
     },
     /// Run the cases of a plugin and the conformance checks
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin test                   the plugin in this directory, with cases.json\n  \
+        cofferdam plugin test                   tests the plugin in this directory with \
+        cases.json\n  \
         cofferdam plugin test other.wasm --cases cases.json\n\n\
-        Some checks need a case that succeeds. Exit code: 0 if all checks pass, 1 if one fails. \
+        Some checks need a test case that succeeds. Exit codes: 0 all checks passed, 1 a check \
+        failed. \
         For the format of cases.json, see the file that `plugin new` creates.")]
     Test {
         /// Directory of the plugin, or a component
@@ -76,9 +78,9 @@ pub(crate) enum PluginCommand {
         cofferdam plugin add line_count.wasm\n  \
         cofferdam plugin add https://example.org/line_count.wasm --digest sha256:…\n  \
         cofferdam plugin add line_count-1.2.wasm --name line_count --yes\n\n\
-        The component is saved next to the configuration and pinned in cofferdam.lock, with its \
-        digest, imports, input schemas and permissions. Before you confirm, only the declaration \
-        of its tools runs, in a sandbox without permissions. With --config FILE, it is added to \
+        The component is saved next to the configuration file. cofferdam.lock records its digest, \
+        imports, input schemas and permissions. Before you confirm, only the declaration of its \
+        tools runs, in a sandbox without permissions. With --config FILE, the plugin is added to \
         that configuration.")]
     Add(PluginAddArgs),
     /// List the plugins that are not built in, with their acceptance status
@@ -92,9 +94,9 @@ pub(crate) enum PluginCommand {
     ///
     /// Asks for confirmation if a plugin requests new permissions.
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin update                 all added plugins\n  \
+        cofferdam plugin update                 updates all added plugins\n  \
         cofferdam plugin update line_count --yes --digest sha256:…\n\n\
-        Exit code: 0 if all are up to date, 1 if one could not be updated.")]
+        Exit codes: 0 all plugins are up to date, 1 a plugin could not be updated.")]
     Update(PluginUpdateArgs),
     /// Remove an added plugin and its acceptance
     #[command(after_help = "Example:\n  cofferdam plugin remove line_count")]

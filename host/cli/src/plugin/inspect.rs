@@ -28,11 +28,11 @@ pub(super) fn run(environment: &HostEnvironment, file: &Path, as_json: bool) -> 
 const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     (
         "cofferdam:plugin/workspace",
-        "list and read files of the workspace; needs the permission to read",
+        "list and read files of the workspace; needs the permission to read files",
     ),
     (
         "cofferdam:plugin/commands",
-        "run commands; needs a permission, and each command line is decided separately",
+        "run commands; needs a permission, and each command line is checked separately",
     ),
     ("cofferdam:plugin/agents", "delegate a task to a sub-agent; needs a permission"),
     ("cofferdam:plugin/plans", "present a plan to the user; needs a permission"),
@@ -42,8 +42,7 @@ const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     ("wasi:filesystem/", "files; empty without a permission, otherwise the workspace"),
     (
         "wasi:http/",
-        "HTTP requests; only to hosts in its permissions, and each is decided \
-        separately",
+        "HTTP requests; only to hosts in its permissions, and each request is checked separately",
     ),
     ("wasi:sockets/", "sockets; every operation fails"),
     ("wasi:cli/std", "standard streams; output goes to a log of limited size, input is empty"),
@@ -52,7 +51,7 @@ const INTERFACE_DESCRIPTIONS: &[(&str, &str)] = &[
     ("wasi:cli/exit", "ends its own call"),
     ("wasi:clocks/", "the time"),
     ("wasi:random/", "random numbers"),
-    ("wasi:io/", "streams and polling, for the other interfaces"),
+    ("wasi:io/", "streams and polling, used by the other interfaces"),
 ];
 
 fn describe_interface(interface: &str) -> &'static str {
@@ -92,7 +91,7 @@ fn to_json(plugin: &LoadedPlugin) -> serde_json::Value {
     })
 }
 
-/// Formats a component for a decision; `from` names its source.
+/// Formats a component for a decision; `from` is its source.
 pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
     let mut page = format!("{}\n", terminal_escape::escape_name(from, usize::MAX));
     let _ = writeln!(page, "  sha256   {}", plugin.digest());
@@ -105,7 +104,7 @@ pub(super) fn describe_plugin(from: &str, plugin: &LoadedPlugin) -> String {
     page.push_str("\nImports of the component, and what they allow here:\n");
     let interfaces = &plugin.declaration().imports.interfaces;
     if interfaces.is_empty() {
-        page.push_str("  none: it can only compute with its input\n");
+        page.push_str("  none: the component can only compute with its input\n");
     }
     for (meaning, names) in group_by_description(interfaces) {
         let _ = writeln!(page, "  {meaning}");

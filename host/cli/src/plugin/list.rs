@@ -41,8 +41,8 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
 /// A plugin with its acceptance status.
 struct ListedPlugin<'a> {
     path: &'a Path,
-    /// The name and source of an added plugin; `None` if the configuration or the command line
-    /// names it.
+    /// The name and source of an added plugin; `None` for a plugin of the configuration or the
+    /// command line.
     added: Option<(String, String)>,
     tools: Vec<&'a CatalogTool>,
     state: PluginState,

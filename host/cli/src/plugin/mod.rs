@@ -75,10 +75,7 @@ fn load_plugin(
     let bytes = ComponentBytes::read(file).map_err(|error| CliError::new(error.to_string()))?;
     let plugin = load_bytes(&sandbox, &file.display().to_string(), bytes)?;
     if let Some(objection) = load_error(&plugin) {
-        return Err(CliError::new(format!(
-            "every run would refuse {}: {objection}",
-            file.display()
-        )));
+        return Err(CliError::new(format!("cannot use plugin `{}`: {objection}", file.display())));
     }
     Ok((sandbox, Arc::new(plugin)))
 }
@@ -93,7 +90,7 @@ fn load_bytes(
     sandbox.load(bytes, &on_compile).map_err(|error| CliError::new(format!("{name}: {error}")))
 }
 
-/// Returns the store of added plugins beside the configuration in use.
+/// Returns the directory of added plugins next to the configuration in use.
 fn plugin_store(common: &CommonArgs) -> Result<PluginStore, CliError> {
     Ok(PluginStore::new(context::lock_file(
         common,

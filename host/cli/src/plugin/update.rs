@@ -115,9 +115,9 @@ fn confirm_update(
         None => {
             eprint_line(shown);
             Err(CliError::new(format!(
-                "it requests more permissions than you accepted, and there is no terminal to ask \
-                    in, so the current version was kept\nhint: to accept it as shown, run \
-                    `cofferdam plugin update {name} --yes --digest sha256:{}`",
+                "it requests more permissions than you accepted, and there is no terminal for \
+                    confirmation, so the current version was kept\nhint: to accept it as shown, \
+                    run `cofferdam plugin update {name} --yes --digest sha256:{}`",
                 plugin.digest()
             )))
         }

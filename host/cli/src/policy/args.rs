@@ -19,7 +19,7 @@ pub(crate) enum PolicyCommand {
     /// With `--profile NAME`, shows the text of that profile instead.
     #[command(after_help = "Examples:\n  \
         cofferdam policy show\n  \
-        cofferdam policy show --lists                 the built-in lists of paths, with \
+        cofferdam policy show --lists                 shows the built-in lists of paths with \
         reasons\n  \
         cofferdam policy show --profile locked-down")]
     Show {
@@ -29,9 +29,10 @@ pub(crate) enum PolicyCommand {
     },
     /// Check policy files and run the tests of their rules
     #[command(after_help = "Examples:\n  \
-        cofferdam policy check              all files: of the system, the user and the project\n  \
-        cofferdam policy check policy.toml  one file\n\n\
-        Exit code: 0 if all files are valid, 78 if one is not.")]
+        cofferdam policy check              checks the files of the system, the user and the \
+        project\n  \
+        cofferdam policy check policy.toml  checks one file\n\n\
+        Exit codes: 0 all files are valid, 78 a file is not valid.")]
     Check {
         /// Check this file instead of the files in force
         file: Option<PathBuf>,
@@ -42,7 +43,7 @@ pub(crate) enum PolicyCommand {
         cofferdam policy explain write_file --write src/x.rs\n  \
         cofferdam policy explain grep --read .env\n  \
         cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
-        Exit code: 0 if everything is allowed, 1 if something needs approval or is denied.")]
+        Exit codes: 0 all actions are allowed, 1 an action needs approval or is denied.")]
     Explain(ExplainArgs),
 }
 
@@ -50,22 +51,22 @@ pub(crate) enum PolicyCommand {
 pub(crate) struct ExplainArgs {
     /// Name of the tool
     pub(crate) tool: String,
-    /// Explain running this command line
+    /// Command line to explain
     #[arg(long, value_name = "LINE")]
     pub(crate) command: Vec<String>,
-    /// Explain reading this file or directory
+    /// File or directory to read
     #[arg(long, value_name = "PATH")]
     pub(crate) read: Vec<String>,
-    /// Explain changing this file or directory
+    /// File or directory to change
     #[arg(long, value_name = "PATH")]
     pub(crate) write: Vec<String>,
-    /// Explain a request to this host: HOST or HOST:PORT
+    /// Explain an HTTP request to this host: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     pub(crate) fetch: Vec<String>,
     /// HTTP method of the request
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,
-    /// Explain the decision in this mode
+    /// Approval mode of the decision
     #[arg(long)]
     pub(crate) mode: Option<ApprovalMode>,
     /// Print JSON

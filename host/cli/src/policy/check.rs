@@ -16,7 +16,7 @@ use cofferdam::terminal_escape;
 /// The largest policy that is read.
 const MAX_POLICY_SIZE: u64 = 1 << 20;
 
-/// Whether somebody chose another value than is in force.
+/// Whether a chosen value differs from the value in force.
 fn is_overruled(setting: &SettingInForce) -> bool {
     setting.overridden.as_ref().is_some_and(|(_, origin)| origin.is_some())
 }
@@ -57,7 +57,7 @@ pub(super) fn run(common: &CommonArgs, file: Option<&Path>) -> CommandResult {
             SourceState::Absent => "no file",
             SourceState::InForce => "valid",
             SourceState::Untrusted { .. } => {
-                "valid; not trusted, so it can only tighten the policy until you run `cofferdam \
+                "valid; not trusted, so it can only tighten the rules until you run `cofferdam \
                     trust`"
             }
         };

@@ -31,13 +31,13 @@ struct ExplanationReport {
     location: Option<SourceLocation>,
     /// The checks of the decision; empty if another rule denied the action first.
     steps: Vec<DecisionStep>,
-    /// What somebody may wrongly expect of the policy.
+    /// A common wrong expectation of the policy.
     note: Option<&'static str>,
 }
 
 /// Rules about writing, and commands.
 pub(super) const WRITE_RULES_NOTE: &str =
-    "rules under [write] cover changes by tools, not files that a command writes";
+    "rules under [write] apply to changes by tools, not to files that a command writes";
 
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let parts = context::load_context_for_inspection(
@@ -85,7 +85,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     Ok(if allowed { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) })
 }
 
-/// That a mode is not allowed, and which one this is about in its place.
+/// A mode that is not allowed, and the mode that applies instead.
 fn mode_notice(policy: &Policy, mode: ApprovalMode, in_place: ApprovalMode) -> Option<String> {
     let place = policy.mode_denied_by(mode)?;
     let allowed: Vec<&str> = ApprovalMode::STRICTEST_FIRST
@@ -109,7 +109,7 @@ enum ExplainSubject {
     Fetch { host: HostAddress, method: String },
 }
 
-/// A path as written, and its target if links lead elsewhere.
+/// A path as written, and its target if it contains links.
 struct SpelledPath {
     path: WorkspacePath,
     resolved: Option<WorkspacePath>,
@@ -183,7 +183,8 @@ struct ExplainContext<'a> {
 }
 
 impl ExplainContext<'_> {
-    /// Explains an action. If links lead elsewhere, the stricter of both explanations applies.
+    /// Explains an action. If the path contains links, the stricter explanation of both paths
+    /// applies.
     fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
         let action_report = self.explain_action(&asked.action());
         match asked.resolved_action().map(|real| (self.explain_action(&real), real)) {
@@ -255,11 +256,10 @@ impl ExplainContext<'_> {
         action_report.unwrap_or_else(|| ExplanationReport {
             action: act.to_string(),
             verdict: Verdict::Allow,
-            reason: "the call needs no approval; each of its actions is decided separately \
+            reason: "the call itself needs no approval; each of its actions is checked separately \
                 (`--command`, `--read`, `--write`, `--fetch`)."
                 .to_owned(),
-            remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] of a policy \
-                file."
+            remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] in a policy file."
                 .to_owned(),
             location: None,
             steps: Vec::new(),

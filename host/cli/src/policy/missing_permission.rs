@@ -35,8 +35,7 @@ pub(super) fn missing_capability(
         tool.denied_by_policy.iter().find(|(capability, _)| sufficient.contains(&capability.kind()))
     {
         let why = format!(
-            "the tool requests permission to {capability}, but the policy at \
-            {place} denies it."
+            "the tool requests permission to {capability}, but the policy at {place} denies it."
         );
         return Some((
             why,
@@ -83,7 +82,7 @@ fn unreachable_host(tool: &CatalogTool, act: &Action<'_>) -> Option<MissingPermi
     };
     let by_itself = granted.any(|pattern| pattern.names_address(host, method));
     (!by_itself).then(|| {
-        (format!("{host} is {what}, which needs a permission that names it."), change, None)
+        (format!("{host} is {what}, which needs a permission for exactly this host."), change, None)
     })
 }
 
@@ -104,7 +103,7 @@ pub(super) fn path_protection(
         (PathProtection::Hidden, _) => ("hidden", "shown"),
         (PathProtection::ReadOnly, false) => ("protected from changes", "writable"),
         (PathProtection::Pinned, false) => {
-            ("a directory that is protected from moves and removal", "writable")
+            ("a directory that cannot be moved or removed", "writable")
         }
         (PathProtection::ReadOnly | PathProtection::Pinned, true) => return None,
     };
@@ -114,19 +113,18 @@ pub(super) fn path_protection(
             Some(pattern.place.clone()),
         ),
         PatternAuthor::BuiltIn if protected == PathProtection::Pinned => (
-            "Nothing allows it: moving the directory would move the protected paths in it."
+            "This cannot be allowed: moving the directory would move the protected paths in it."
                 .to_owned(),
             None,
         ),
         PatternAuthor::BuiltIn => (
             format!(
-                "The user can add a pattern to `{key}` under [protected] in their policy \
-                file."
+                "The user can add a pattern to `{key}` under [protected] in their policy file."
             ),
             None,
         ),
         PatternAuthor::Program => {
-            ("Nothing allows it: cofferdam keeps its own files there.".to_owned(), None)
+            ("This cannot be allowed: cofferdam stores its own files there.".to_owned(), None)
         }
     };
     Some((format!("it is {what} by {author}."), change, place))

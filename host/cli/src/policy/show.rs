@@ -52,7 +52,7 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
             SourceState::Absent => "no file",
             SourceState::InForce => "in force",
             SourceState::Untrusted { .. } => {
-                "NOT TRUSTED: it can only tighten the policy until you run `cofferdam trust`"
+                "NOT TRUSTED: it can only tighten the rules until you run `cofferdam trust`"
             }
         };
         let _ = writeln!(page, "  {:8} {}: {state}", source.level.to_string(), source.name);
@@ -78,7 +78,7 @@ fn policy_page(loaded: &LoadedPolicy) -> String {
     );
     push_section(
         &mut page,
-        "Paths, models, plugins and sessions (all lines apply)",
+        "Paths, models, plugins and sessions (all entries apply)",
         settings::describe_rules(&loaded.policy),
     );
     push_section(

@@ -10,7 +10,7 @@ use super::args::CliArgs;
 pub(super) use man_pages::run as write_man_pages;
 pub use markdown::cli_reference;
 
-/// Returns the definition of the command line with the settings that commands inherit, such as
+/// Returns the definition of the command line with the properties that commands inherit, such as
 /// global options and the full name.
 fn built_command() -> Command {
     let mut command = CliArgs::command().disable_help_subcommand(true);

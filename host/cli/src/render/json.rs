@@ -59,7 +59,7 @@ pub(crate) struct JsonReport<'a> {
     outcome: &'static str,
     exit_code: u8,
     text: Option<&'a str>,
-    /// Why the model stopped. Any value but `end` means that the text may be incomplete.
+    /// The reason why the model stopped. With any value except `end`, the text may be incomplete.
     stop_reason: Option<&'a str>,
     error: Option<&'a str>,
     /// The model; null if the request did not start.

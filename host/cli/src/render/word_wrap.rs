@@ -14,7 +14,7 @@ pub(super) struct WordWrap {
     line: String,
     /// The column of the cursor.
     column: usize,
-    /// Number of blanks before the next word; dropped at the beginning of a row.
+    /// Number of spaces before the next word; dropped at the beginning of a row.
     pending_blanks: usize,
     /// The word that is still incomplete.
     word: String,

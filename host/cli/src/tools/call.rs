@@ -96,8 +96,8 @@ fn make(
     })
 }
 
-/// An error if the tool is one of a plugin that was not let in: no other tool is called in its
-/// place.
+/// Returns an error if the tool belongs to a refused plugin, so that no other tool is called
+/// instead.
 fn check_not_refused(
     common: &CommonArgs,
     catalog: &ToolCatalog,

@@ -14,8 +14,8 @@ const MAX_SHOWN_PATH_LEN: usize = 200;
 /// A git settings file that cannot be used, so that the files that it names cannot be protected.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot protect the files that git settings name: {}: {source}\nhint: repair or remove `{}`, \
-        or choose a workspace without it (`-C DIRECTORY`)",
+    "cannot protect the files that the git configuration refers to: {}: {source}\nhint: repair or \
+        remove `{}`, or choose a workspace without it (`-C DIRECTORY`)",
     shown(.file),
     shown(.file)
 )]
@@ -50,18 +50,22 @@ pub(super) enum GitSettingsProblem {
 pub(super) enum GitLimit {
     #[error("it is larger than {} MiB", LARGEST >> 20)]
     FileBytes,
-    #[error("its settings need more than {} MiB of memory", MOST_PARSED >> 20)]
+    #[error("parsing it needs more than {} MiB of memory", MOST_PARSED >> 20)]
     ParsedBytes,
     #[error("it is one of more than {MOST_FILES} files that include each other")]
     IncludedFiles,
-    #[error("it and the files that it includes name more than {MOST_PATHS} paths")]
+    #[error("it and the files that it includes contain more than {MOST_PATHS} paths")]
     NamedPaths,
-    #[error("a path that leads to it, or that it names, has too many components and links")]
+    #[error("a path to this file, or a path in it, has too many components or symbolic links")]
     PathComponents,
-    #[error("all settings files together have more than {} MiB", MOST_BYTES >> 20)]
+    #[error("all git configuration files together have more than {} MiB", MOST_BYTES >> 20)]
     TotalBytes,
-    #[error("all settings files together name more than {MOST_WORDS} programs and paths")]
+    #[error(
+        "all git configuration files together contain more than {MOST_WORDS} programs and paths"
+    )]
     TotalWords,
-    #[error("all settings files together name paths with more than {MOST_STEPS} components")]
+    #[error(
+        "all git configuration files together contain paths with more than {MOST_STEPS} components"
+    )]
     TotalSteps,
 }

@@ -491,6 +491,6 @@ mod tests {
         let problem =
             named.of_repository(Path::new("s"), Path::new("s")).expect_err("it is too long");
         let problem = problem.to_string();
-        assert!(problem.contains("too many components and links"), "{problem}");
+        assert!(problem.contains("too many components or symbolic links"), "{problem}");
     }
 }

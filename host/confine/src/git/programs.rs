@@ -38,8 +38,8 @@ use SettingValueKind::{Address, Alias, CommandLine, Directory, File};
 
 /// All settings that name files, by section. A subsection (`filter "x"`) makes no difference.
 const SETTINGS: &[NamingSetting] = &[
-    setting("alias", &[], Alias, "git runs it in place of a subcommand"),
-    setting("browser", &["cmd", "path"], CommandLine, "git runs it to show a page"),
+    setting("alias", &[], Alias, "git runs it instead of a subcommand"),
+    setting("browser", &["cmd", "path"], CommandLine, "git runs it to open web pages"),
     setting("core", &["hookspath"], Directory, "git runs the hooks in it"),
     setting(
         "core",
@@ -47,12 +47,17 @@ const SETTINGS: &[NamingSetting] = &[
         File,
         "git runs the filter, merge and diff programs selected in it",
     ),
-    setting("core", &["fsmonitor"], CommandLine, "git runs it at every look at the worktree"),
+    setting(
+        "core",
+        &["fsmonitor"],
+        CommandLine,
+        "git runs it whenever it reads the state of the worktree",
+    ),
     setting(
         "core",
         &["alternaterefscommand"],
         CommandLine,
-        "git runs it when it fetches or receives",
+        "git runs it during a fetch, or when it receives a push",
     ),
     setting("core", &["askpass"], CommandLine, "git runs it to ask for a password"),
     setting("core", &["editor"], CommandLine, "git runs it to edit a message"),
@@ -81,13 +86,13 @@ const SETTINGS: &[NamingSetting] = &[
         "git runs it to sign and verify commits",
     ),
     setting("guitool", &["cmd"], CommandLine, "`git gui` runs it"),
-    setting("hook", &["command"], CommandLine, "git runs it at commits, checkouts and merges"),
+    setting("hook", &["command"], CommandLine, "git runs it on commits, checkouts and merges"),
     setting("imap", &["tunnel"], CommandLine, "`git imap-send` runs it"),
     setting(
         "init",
         &["templatedir"],
         Directory,
-        "git copies hooks and settings from it into new repositories",
+        "git copies hooks and configuration from it into new repositories",
     ),
     setting("instaweb", &["browser", "httpd", "modulepath"], CommandLine, "`git instaweb` runs it"),
     setting("interactive", &["difffilter"], CommandLine, "`git add --patch` runs it"),
@@ -105,7 +110,7 @@ const SETTINGS: &[NamingSetting] = &[
         "remote",
         &["pushurl", "url"],
         Address,
-        "git runs the program in an address of the form `ext::COMMAND`",
+        "git runs the program in a repository URL of the form `ext::COMMAND`",
     ),
     setting(
         "remote",
@@ -135,7 +140,7 @@ const SETTINGS: &[NamingSetting] = &[
         "git runs it for the trailer of a message",
     ),
     setting("uploadpack", &["packobjectshook"], CommandLine, "git runs it when it serves a fetch"),
-    setting("web", &["browser"], CommandLine, "git runs it to show a page"),
+    setting("web", &["browser"], CommandLine, "git runs it to open web pages"),
 ];
 
 /// Returns how the value of a setting names files, if it does. `section` and `key` are in

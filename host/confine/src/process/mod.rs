@@ -48,7 +48,7 @@ impl CommandWorkspace<'_> {
     /// Resolves the links in a path below the workspace.
     ///
     /// # Errors
-    /// The path cannot be resolved, or it leads out of the workspace.
+    /// The path cannot be resolved, or it is outside the workspace.
     fn resolve(&self, directory: &Path) -> std::io::Result<PathBuf> {
         let resolved = self.root.join(directory).canonicalize()?;
         if resolved.starts_with(self.root) {
@@ -56,7 +56,7 @@ impl CommandWorkspace<'_> {
         }
         Err(std::io::Error::new(
             std::io::ErrorKind::PermissionDenied,
-            "it leads out of the workspace",
+            "it is outside the workspace",
         ))
     }
 }
@@ -122,7 +122,7 @@ pub enum CommandFailure {
     )]
     MissingReport,
     /// The permit allows another action than a command.
-    #[error("the permit is for something other than a command")]
+    #[error("internal error: the approval is not for a command")]
     NotACommand,
 }
 

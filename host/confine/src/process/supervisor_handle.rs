@@ -133,8 +133,8 @@ impl SupervisorHandle {
                 ending.err().map(|error| error.to_string()).into_iter().chain(notices).collect()
             }
             Ok(Err(_)) | Err(_) => {
-                let remark = "the supervisor is still ending the command, and then restores the \
-                    protected paths"
+                let remark = "the supervisor is still ending the command, and will then restore \
+                    the protected paths"
                     .to_owned();
                 vec![remark]
             }

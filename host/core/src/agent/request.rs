@@ -273,7 +273,7 @@ impl Agent<'_> {
         )));
         self.record_turn(
             transcript,
-            turn.close(&format!("the response was cut off {by}, and the call may be incomplete")),
+            turn.close(&format!("the response was truncated {by}, and the call may be incomplete")),
         );
         state.record_truncated();
         Continue(())
@@ -320,7 +320,7 @@ fn truncation_reason(stop: &StopReason) -> Option<String> {
         StopReason::Length => Some("reached the output limit".to_owned()),
         StopReason::Refused => Some("was partly withheld by the provider".to_owned()),
         StopReason::Interrupted => Some("was interrupted".to_owned()),
-        StopReason::Other(reason) => Some(format!("was cut off by the provider (`{reason}`)")),
+        StopReason::Other(reason) => Some(format!("was truncated by the provider (`{reason}`)")),
         StopReason::End | StopReason::Calls => None,
     }
 }

@@ -24,8 +24,8 @@ const TASK_PROMPT: &str = "Summarise the conversation below. The agent will see 
     - Next: the remaining work, in order.\n\
     Write only the summary, as short as possible without losing any of this.";
 
-const EXTEND_PROMPT: &str = "A summary of the earlier conversation exists. Write a new one that \
-    replaces it: keep everything that still matters, and update it with the conversation below.";
+const EXTEND_PROMPT: &str = "A summary of the earlier conversation exists. Write a new summary \
+    that replaces it: keep everything that still matters, and add the conversation below.";
 
 /// The maximum length of each kind of text in the prompt, in bytes.
 #[derive(Clone, Copy)]

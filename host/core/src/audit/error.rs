@@ -21,7 +21,7 @@ pub enum AuditError {
     NotPrivate {
         /// The directory of the logs.
         path: PathBuf,
-        /// How the directory is open to others.
+        /// How the directory is accessible to other users.
         reason: &'static str,
     },
 }

@@ -163,11 +163,14 @@ fn inspect_log(store: &AuditStore, name: AuditLogName) -> InspectedLog {
         {
             None
         }
-        Ok(HeadContent::Empty | HeadContent::Invalid) => {
-            Some("its end cannot be verified, because its head file has unexpected content".into())
-        }
+        Ok(HeadContent::Empty | HeadContent::Invalid) => Some(
+            "its end cannot be verified, because the file that records the end has unexpected \
+                content"
+                .into(),
+        ),
         Err(error) => Some(format!(
-            "its end cannot be verified, because its head file cannot be read: {error}"
+            "its end cannot be verified, because the file that records the end cannot be read: \
+                {error}"
         )),
     };
     // A log gets its first record as soon as it exists.

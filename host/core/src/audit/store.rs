@@ -156,7 +156,8 @@ impl AuditStore {
     ///
     /// # Errors
     ///
-    /// Returns an error that says how the directory is open to others, or that it cannot be read.
+    /// Returns an error that says how the directory is accessible to other users, or that it cannot
+    /// be read.
     pub fn check_private(&self) -> Result<(), AuditError> {
         private_dir::check(&self.directory).map_err(|problem| self.not_private_error(problem))
     }

@@ -68,8 +68,8 @@ impl AuditWriter {
     ///
     /// # Errors
     ///
-    /// Returns an error if the directory is open to others, or if the files cannot be created or
-    /// written.
+    /// Returns an error if the directory is accessible to other users, or if the files cannot be
+    /// created or written.
     pub fn begin(
         store: &AuditStore,
         begin: &AuditRunStart<'_>,

@@ -255,7 +255,7 @@ mod tests {
         };
         let problem = || dirs.check_state_directory().unwrap_err().to_string();
         set(0o777);
-        assert!(problem().contains("it can be written by others\nhint: "), "{}", problem());
+        assert!(problem().contains("it is writable by other users\nhint: "), "{}", problem());
         set(0o700);
         let moved = home.path().join("moved");
         std::fs::rename(&dirs.state, &moved).expect("it is moved");
@@ -265,7 +265,7 @@ mod tests {
             std::fs::remove_file(&dirs.state).expect("it is ours");
             std::fs::rename(&moved, &dirs.state).expect("it is moved");
             std::os::unix::fs::chown(&dirs.state, Some(65_534), None).expect("root can");
-            assert!(problem().contains("it belongs to somebody else"), "{}", problem());
+            assert!(problem().contains("it belongs to another user"), "{}", problem());
         }
     }
 

@@ -27,7 +27,7 @@ pub enum HostError {
     },
     /// The workspace contains files that other programs run or obey.
     #[error(
-        "cannot use {} as the workspace: the files in {} control other programs, so tools must \
+        "cannot use {} as the workspace: other programs run or use the files in {}, so tools must \
             not change them\nhint: choose a project directory with `-C DIR`",
         workspace.display(), protected.display()
     )]
@@ -79,8 +79,8 @@ pub enum HostError {
     NoAuditDirectory,
     /// The policy requires a record of each request, and there is none.
     #[error(
-        "{location}: the policy requires that every request is recorded in a session, and this one \
-            cannot be: {problem}\nhint: free some disk space, or start a new session"
+        "{location}: the policy requires a saved session for every request, and this one cannot be \
+            saved: {problem}\nhint: free some disk space, or start a new session"
     )]
     SessionRequired {
         /// The rule of the policy.

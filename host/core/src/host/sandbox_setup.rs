@@ -68,8 +68,8 @@ fn warn_once_about_mismatch(
     move |file| {
         warned.call_once(|| {
             warn(&format!(
-                "cannot use cached code: the file {} or the key of its seal was changed; tools are \
-                    compiled again",
+                "cannot use cached code: the file {} or the authentication key of the cache was \
+                    changed; tools are compiled again",
                 file.display()
             ));
         });

@@ -174,13 +174,10 @@ pub struct ModelChoice {
 #[non_exhaustive]
 pub enum ModelChoiceError {
     /// The name does not identify a provider.
-    #[error(
-        "unknown model `{0}`\nhint: put the provider in front: openai:{0}, anthropic:{0} or \
-            ollama:{0}"
-    )]
+    #[error("unknown model `{0}`\nhint: add the provider: openai:{0}, anthropic:{0} or ollama:{0}")]
     Unknown(String),
     /// The provider has no default model.
-    #[error("no model is named for {0}\nhint: write {0}:NAME")]
+    #[error("no model is selected for {0}\nhint: write {0}:NAME")]
     NoDefaultModel(&'static str),
     /// No model is named and none is available.
     #[error(
@@ -189,17 +186,17 @@ pub enum ModelChoiceError {
          \x20 export OPENAI_API_KEY=…         then run again\n\
          \x20 ollama pull qwen3-coder         a local model, found automatically while \
          Ollama runs\n\
-         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server that speaks \
-         chat completions\n\
-         \x20 cofferdam demo                  a recorded conversation, without any model"
+         \x20 --model openai:NAME with COFFERDAM_BASE_URL=http://…/v1    any server with an \
+         OpenAI-compatible API\n\
+         \x20 cofferdam demo                  a recorded conversation, without a model"
     )]
     NoModelFound,
     /// A base URL is set without a model.
     ///
     /// The URL does not identify the provider, and a key must not be sent to the wrong one.
     #[error(
-        "a base URL is set ({0}), but no model is named\nhint: name it with its provider, for \
-            example --model openai:NAME"
+        "a base URL is set ({0}), but no model is selected\nhint: select a model with its \
+            provider, for example --model openai:NAME"
     )]
     BaseUrlWithoutModel(String),
     /// The provider requires a key.
@@ -313,8 +310,7 @@ async fn choose_with(
 fn choose_ollama(model: String, location: &str) -> Result<ModelChoice, ModelChoiceError> {
     let spec = ModelSpec { provider: ProviderKind::Ollama, model };
     let notice = format!(
-        "Using {spec} from the Ollama server {location}. Choose another model \
-        with --model."
+        "Using {spec} from the Ollama server {location}. Choose another model with --model."
     );
     Ok(ModelChoice { spec, notice: Some(notice) })
 }

@@ -277,7 +277,7 @@ mod tests {
             ArtifactCache::open(&directory, key(parent.path()))
                 .unwrap_err()
                 .to_string()
-                .contains("open to others")
+                .contains("accessible to other users")
         );
     }
 

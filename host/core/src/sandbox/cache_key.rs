@@ -28,12 +28,12 @@ pub struct CacheKey([u8; KEY_LEN]);
 #[non_exhaustive]
 pub enum CacheKeyError {
     /// The directory or the file cannot be used.
-    #[error("cannot store the key of the cache in {0}: {1}")]
+    #[error("cannot store the authentication key of the cache in {0}: {1}")]
     Io(PathBuf, io::Error),
     /// Other users could read the key.
     #[error(
-        "cannot store the key of the cache in {0}: it {1}\n\
-        hint: run `chmod 700` on it, or remove it"
+        "cannot store the authentication key of the cache in {0}: it {1}\nhint: run `chmod 700` on \
+        it, or remove it"
     )]
     NotPrivate(PathBuf, &'static str),
 }
@@ -176,7 +176,7 @@ mod tests {
         fs::set_permissions(&elsewhere, fs::Permissions::from_mode(0o600))
             .expect("set the permissions");
         let spoil: [(&str, &dyn Fn()); 5] = [
-            ("open to others", &|| {
+            ("accessible to other users", &|| {
                 fs::set_permissions(&file, fs::Permissions::from_mode(0o644))
                     .expect("set the permissions")
             }),
@@ -226,7 +226,7 @@ mod tests {
             .expect("set the permissions");
         assert!(
             CacheKey::load_or_create(temp.path())
-                .is_err_and(|error| error.to_string().contains("open to others"))
+                .is_err_and(|error| error.to_string().contains("accessible to other users"))
         );
         let directory = temp.path().join("keys");
         key(&directory);

@@ -138,7 +138,7 @@ impl CallFailure {
         // changes.
         if error.root_cause().to_string().contains("fuel allocated for hostcalls") {
             return Self::LimitExceeded(format!(
-                "the call transferred more than {} MiB at once",
+                "one transfer of the call exceeded {} MiB",
                 limits.crossing >> 20
             ));
         }

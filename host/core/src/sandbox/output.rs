@@ -133,7 +133,7 @@ impl ReturnedContent {
     /// Returns the media type in lower case, once everything besides the body is checked.
     fn check_header(&self) -> Result<String, String> {
         check_annotations(&self.annotations)
-            .map_err(|problem| format!("a piece of content of the tool {problem}"))?;
+            .map_err(|problem| format!("a content item of the tool {problem}"))?;
         if let Some(uri) = &self.uri
             && (uri.is_empty() || uri.len() > MAX_URI_LEN || uri.chars().any(char::is_control))
         {

@@ -183,7 +183,7 @@ impl Workspace {
         Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
     }
 
-    /// Returns why a tool with this permission may not access a path: a link in it leads out of the
+    /// Returns why a tool with this permission may not access a path: a link in it is outside the
     /// workspace, it is a FIFO, a socket or a device, or it is hidden or protected. The sandbox
     /// checks this anyway; this function gives an error before anything runs.
     pub fn find_denial(self: &Arc<Self>, path: &WorkspacePath, grant: FileGrant) -> Option<Denial> {

@@ -209,8 +209,8 @@ impl From<RecordFailure> for Denial {
         Self::new(
             DenialCode::NotRecorded,
             format!(
-                "the audit log cannot be written ({unrecorded}), and each effect requires an audit \
-                    record."
+                "the audit log cannot be written ({unrecorded}), and the policy or configuration \
+                    requires an audit record of each effect."
             ),
             "The user can free disk space, or set `audit.required = false`.",
         )

@@ -317,7 +317,7 @@ impl ToolCatalog {
         let denial = match (&verdict, denied_by_policy.first()) {
             (Some(verdict), _) if verdict.verdict == Verdict::Deny => Some(Denial::from_verdict(
                 DenialCode::Policy,
-                &format!("{name} may not run"),
+                &format!("{name} cannot run"),
                 &Action::Use,
                 verdict,
             )),

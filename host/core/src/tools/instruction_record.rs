@@ -35,7 +35,7 @@ pub(super) fn record_changes(
         .filter(|change| change.list == BuiltInList::Instructions)
     {
         let notice = format!(
-            "A command {}. Review it: the model follows it in this and every later session.",
+            "A command {}. Review the file: the model follows it in this and every later session.",
             change.describe()
         );
         observer.observe(&AgentEvent::Notice(&notice));
@@ -409,8 +409,9 @@ mod tests {
             .expect("recorded");
         assert_eq!(
             project.begin_session(),
-            ["AGENTS.md was changed since the last session of this project, by the tool \
-                    write_file"]
+            [
+                "AGENTS.md was changed since the last session of this project, by the tool write_file"
+            ]
         );
         // A change by a command.
         let before = project.workspace.scan_listed_files();

@@ -83,8 +83,8 @@ impl ChangeSettler {
             }
             Err(error) => {
                 report.result = Err(CallFailure::PartlyChanged(format!(
-                    "the host failed during the changes ({error}); some of them may have been \
-                        made. They are undone by the next change or by `cofferdam undo`"
+                    "cannot apply all changes: {error}; some files may have changed. The next \
+                        change or `cofferdam undo` reverts them"
                 )));
                 None
             }

@@ -66,8 +66,8 @@ fn ambiguous(change: &Change<'_>, found: &[usize]) -> ToolError {
         "/old_text",
         format!(
             "old_text is not in `{}` exactly, and {} places differ from it only in spaces around \
-                lines, at lines {}. Nothing was changed. \
-             Copy one of them exactly, with lines around it until it is there once",
+                lines, at lines {}. Nothing was changed. Copy one of them exactly, with enough \
+                surrounding lines to make it unique",
             change.path,
             numbers.len(),
             lines::numbers(&numbers)
@@ -80,8 +80,8 @@ fn differently_indented(change: &Change<'_>, start: usize, count: usize) -> Tool
         "/old_text",
         format!(
             "old_text is not in `{}` exactly. Lines {} to {} differ from it only in their \
-                indentation, but not in a way that says how to indent \
-             new_text. Nothing was changed. Read these lines and copy them exactly",
+                indentation, but the differences do not determine the indentation of new_text. \
+                Nothing was changed. Read these lines and copy them exactly",
             change.path,
             start + 1,
             start + count

@@ -64,7 +64,7 @@ impl<'a> Reader<'a> {
                 Token::Comment(_) | Token::Doctype(_) | Token::Error(_) => {}
             }
             if reader.writer.length() > MOST_TEXT {
-                reader.writer.words("[the rest of the page is left out]");
+                reader.writer.words("[the rest of the page is omitted]");
                 break;
             }
         }

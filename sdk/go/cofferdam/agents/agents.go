@@ -1,4 +1,4 @@
-// Package agents gives tasks to sub-agents that can read only. It needs cofferdam.Delegate.
+// Package agents gives tasks to read-only sub-agents. It needs cofferdam.Delegate.
 package agents
 
 import (
@@ -10,12 +10,12 @@ import (
 // Answer is the answer of a sub-agent.
 type Answer struct {
 	Text string
-	// Complete says whether the sub-agent finished. If not, it reached its limit of turns.
+	// Complete is false if the sub-agent reached its limit of turns.
 	Complete bool
 	Turns    int
 }
 
-// Failure says why there is no answer. Code is a stable code such as `timed-out`.
+// Failure is the reason why there is no answer. Code is a stable code such as `timed-out`.
 type Failure struct{ Code, Message string }
 
 func (e Failure) Error() string { return e.Message }

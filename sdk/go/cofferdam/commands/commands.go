@@ -22,7 +22,7 @@ type Command struct {
 	Timeout time.Duration
 }
 
-// Output is the result of a command. A command that fails or times out has one, too.
+// Output is the result of a command, even if the command fails or times out.
 type Output struct {
 	// ExitCode is the exit code, or -1 if the command did not exit by itself.
 	ExitCode int
@@ -33,7 +33,7 @@ type Output struct {
 	Elapsed        time.Duration
 }
 
-// Run runs a command to its end. The policy or the user approves its line first.
+// Run runs a command and waits until it exits. The line needs approval, by the user or by a rule.
 func Run(command Command) (Output, error) {
 	if command.Timeout == 0 {
 		command.Timeout = DefaultTimeout

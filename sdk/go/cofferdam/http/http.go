@@ -17,10 +17,10 @@ import (
 	streams "wit_component/wasi_io_streams"
 )
 
-// DefaultMaxBytes is the limit of a response's body for a request without one.
+// DefaultMaxBytes is the default limit for the body of a response, in bytes.
 const DefaultMaxBytes = 8 << 20
 
-// The number of bytes that a stream takes in one call.
+// The maximum number of bytes that a stream accepts in one call.
 const bytesPerWrite = 4096
 
 // Header is the name and the value of a header. A name can occur more than once.
@@ -33,22 +33,22 @@ type Request struct {
 	URL     string
 	Headers []Header
 	Body    []byte
-	// Timeout limits how long the server may be silent. 0 means the limit of the host.
+	// Timeout is the maximum time without data from the server. 0 means the limit of the host.
 	Timeout time.Duration
-	// MaxBytes is the limit of the response's body; 0 for DefaultMaxBytes.
+	// MaxBytes is the maximum size of the response body in bytes; 0 means DefaultMaxBytes.
 	MaxBytes int
 }
 
-// Response is the response of a server. An error status is a response, too.
+// Response is the response of a server, which can have an error status.
 type Response struct {
 	Status  int
 	Headers []Header
 	Body    []byte
-	// Complete says whether Body is the whole body.
+	// Complete is false if Body is truncated.
 	Complete bool
 }
 
-// Header returns the first header of a name, without regard to case.
+// Header returns the first header with a name, ignoring case.
 func (r Response) Header(name string) string {
 	for _, header := range r.Headers {
 		if strings.EqualFold(header.Name, name) {

@@ -1,7 +1,7 @@
 // Package state is the per-session key-value storage of one tool. It needs cofferdam.KeepState.
 //
 // A key is 1 to 64 characters of `a-z`, `A-Z`, `0-9`, `.`, `_`, `/` and `-`. A value has at most
-// 64 KiB. A tool has at most 256 keys and 256 KiB in all.
+// 64 KiB. A tool has at most 256 keys and 256 KiB in total.
 package state
 
 import (

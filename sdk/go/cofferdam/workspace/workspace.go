@@ -32,15 +32,15 @@ const (
 type Options struct {
 	// Root is a directory or a file; empty for the whole workspace.
 	Root string
-	// Globs have the syntax of .gitignore. `!` in front excludes files.
+	// Globs have the syntax of .gitignore. A glob that begins with `!` excludes files.
 	Globs []string
 	// Hidden visits files and directories whose names begin with a dot.
 	Hidden bool
 	// NoIgnore visits files that .gitignore and .ignore exclude.
 	NoIgnore bool
-	// MaxDepth is the largest number of directory levels; 0 for no limit.
+	// MaxDepth is the maximum number of directory levels; 0 for no limit.
 	MaxDepth uint32
-	// Required has byte strings of which a file must contain at least one. Files leaves out others.
+	// Required has byte strings. Files omits files that contain none of them.
 	Required           [][]byte
 	RequiredIgnoreCase bool
 }
@@ -97,7 +97,7 @@ func Open(options Options) (*Walk, error) {
 	return &Walk{result.Ok()}, nil
 }
 
-// Entries yields the entries that are left. It ends after an error.
+// Entries yields the remaining entries. It ends after an error.
 func (w *Walk) Entries() iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for {
@@ -123,7 +123,7 @@ func (w *Walk) Entries() iter.Seq2[Entry, error] {
 	}
 }
 
-// Files yields the files that are left, each with its whole content. It ends after an error.
+// Files yields the remaining files, each with its whole content. It ends after an error.
 func (w *Walk) Files() iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		var file File

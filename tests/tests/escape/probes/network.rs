@@ -12,13 +12,13 @@ pub(super) const NETWORK: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "TCP over IPv6 mapping",
+        "TCP to an IPv4-mapped IPv6 address",
         python!("socket.create_connection((\"::ffff:127.0.0.1\", {tcp}), 2)"),
         Connects,
         Succeeds,
     ),
     blocked(
-        "TCP with data in the first packet",
+        "TCP Fast Open",
         python!("s=socket.socket(); s.sendto(b\"x\", 0x20000000, (\"127.0.0.1\", {tcp}))"),
         Connects,
         MachineDependent,
@@ -33,13 +33,13 @@ pub(super) const NETWORK: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket",
+        "a Unix socket",
         python!("socket.socket(socket.AF_UNIX).connect(\"{out}/stream\")"),
         Connects,
         Succeeds,
     ),
     blocked(
-        "a unix datagram socket",
+        "a Unix datagram socket",
         python!(
             "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b\"x\", \"{out}/datagram\")"
         ),
@@ -47,7 +47,7 @@ pub(super) const NETWORK: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "a unix socket from a pair",
+        "a Unix datagram pair",
         python!(
             "socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)[0].sendto(b\"x\", \
                 \"{out}/datagram\")"
@@ -56,7 +56,7 @@ pub(super) const NETWORK: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "an abstract unix socket",
+        "an abstract Unix socket",
         python!("socket.socket(socket.AF_UNIX).connect(\"\\0{abstract}\")"),
         Connects,
         Succeeds,
@@ -74,19 +74,19 @@ pub(super) const NETWORK: &[EscapeProbe] = &[
         SucceedsAsRoot,
     ),
     blocked(
-        "netlink to the kernel",
+        "a netlink socket",
         python!("socket.socket(16, socket.SOCK_RAW, 9); print(\"ESC\"+\"APED\")"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "the kernel's crypto sockets",
+        "an AF_ALG socket",
         python!("socket.socket(38, 5, 0); print(\"ESC\"+\"APED\")"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "a socket to the hypervisor",
+        "a vsock socket",
         python!("socket.socket(40, 1, 0); print(\"ESC\"+\"APED\")"),
         RESTORED,
         MachineDependent,

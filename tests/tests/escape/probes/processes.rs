@@ -5,16 +5,16 @@ use super::SuccessSign::{Changes, Kills, Output, Stays};
 use super::{EscapeProbe, NAMES, RESTORED, allowed, blocked};
 
 pub(super) const PROCESSES: &[EscapeProbe] = &[
-    blocked("kill", "kill -9 {pid}", Kills, Succeeds),
-    blocked("kill all", "kill -9 -1; sleep 0.1", Kills, Harmful),
+    blocked("kill another process", "kill -9 {pid}", Kills, Succeeds),
+    blocked("kill all processes", "kill -9 -1; sleep 0.1", Kills, Harmful),
     blocked(
-        "trace",
+        "trace another process",
         python!("print(\"ESC\"+\"APED\" if libc.ptrace(16, {pid}, 0, 0) == 0 else \"\")"),
         RESTORED,
         Succeeds,
     ),
     blocked(
-        "read its environment",
+        "read its environment variables",
         "tr '\\0' '\\n' < /proc/{pid}/environ",
         Output("victim-secret"),
         Succeeds,
@@ -32,20 +32,25 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "see its files",
+        "list its open files",
         "ls -l /proc/{pid}/fd | grep -q /dev/null && echo ESCAPED",
         RESTORED,
         Succeeds,
     ),
     allowed(
-        "see its command line",
+        "read the command lines of other processes",
         "tr '\\0' ' ' < /proc/{pid}/cmdline",
         Output("sleep 86000"),
         NAMES,
     ),
-    blocked("slow it", "renice 19 -p {pid} > /dev/null && echo ESCAPED", RESTORED, Succeeds),
     blocked(
-        "change its limits",
+        "lower its priority",
+        "renice 19 -p {pid} > /dev/null && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "change its resource limits",
         python!(
             "resource.prlimit({pid}, resource.RLIMIT_NOFILE, (64, 64)); print(\"ESC\"+\"APED\")"
         ),
@@ -53,7 +58,7 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         Succeeds,
     ),
     blocked(
-        "take its files",
+        "copy its file descriptors",
         python!(
             "fd=libc.syscall(434, {pid}, 0); print(\"ESC\"+\"APED\" if libc.syscall(438, fd, 1, \
                 0) >= 0 else \"\")"
@@ -61,21 +66,26 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         RESTORED,
         Succeeds,
     ),
-    blocked("a namespace of its own", "unshare --user true && echo ESCAPED", RESTORED, Succeeds),
     blocked(
-        "a namespace of its own (clone)",
+        "create a user namespace (unshare)",
+        "unshare --user true && echo ESCAPED",
+        RESTORED,
+        Succeeds,
+    ),
+    blocked(
+        "create a user namespace (system call)",
         python!("call(56, 0x10000000 | 17, 0, 0, 0, 0) if False else call(272, 0x10000000)"),
         RESTORED,
         Succeeds,
     ),
     blocked(
-        "enter a namespace",
+        "enter another namespace",
         "nsenter --target {pid} --uts true && echo ESCAPED",
         RESTORED,
         SucceedsAsRoot,
     ),
     blocked(
-        "memory of another process of the user",
+        "attach shared memory of another process",
         python!(
             "libc.shmat.restype=ctypes.c_void_p; r=libc.shmat({shm}, None, 0); \
                 print(\"ESC\"+\"APED\" if r != 2**64-1 else \"refused\")"
@@ -83,52 +93,42 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         RESTORED,
         Succeeds,
     ),
-    blocked("keys of the session", python!("call(250, 0, -3, 1)"), RESTORED, Succeeds),
+    blocked("read the session keyring", python!("call(250, 0, -3, 1)"), RESTORED, Succeeds),
     blocked(
-        "a new key",
+        "add a key to a keyring",
         python!("call(248, b\"user\", b\"cofferdam\", b\"x\", 1, -3)"),
         RESTORED,
         Succeeds,
     ),
     blocked(
-        "a program in the kernel",
+        "load a BPF program",
         python!("call(321, 0, ctypes.create_string_buffer(128), 128)"),
         RESTORED,
         SucceedsAsRoot,
     ),
     blocked(
-        "performance counters",
+        "open performance counters",
         python!("call(298, ctypes.create_string_buffer(128), 0, -1, -1, 0)"),
         RESTORED,
         MachineDependent,
     ),
-    blocked("userfaultfd", python!("call(323, 1)"), RESTORED, MachineDependent),
+    blocked("create a userfaultfd", python!("call(323, 1)"), RESTORED, MachineDependent),
+    blocked("disable ASLR", "setarch --addr-no-randomize true && echo ESCAPED", RESTORED, Succeeds),
+    blocked("x32 system calls", python!("call(0x40000000 | 39)"), RESTORED, MachineDependent),
     blocked(
-        "random addresses off",
-        "setarch --addr-no-randomize true && echo ESCAPED",
-        RESTORED,
-        Succeeds,
-    ),
-    blocked(
-        "the second way to each system call",
-        python!("call(0x40000000 | 39)"),
-        RESTORED,
-        MachineDependent,
-    ),
-    blocked(
-        "a system call from the future",
+        "unknown system call numbers",
         python!("call(467, -100, b\".\", 0, 0, 0)"),
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "the 32-bit way to each system call",
+        "32-bit system calls",
         "test -e /lib/ld-linux.so.2 && /lib/ld-linux.so.2 --version && echo ESCAPED",
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "type at the terminal",
+        "insert input into the terminal",
         python!(
             "m,s=os.openpty(); os.setsid(); fcntl.ioctl(s, 0x540e, 0); fcntl.ioctl(s, 0x5412, \
                 b\"x\"); print(\"ESC\"+\"APED\")"
@@ -137,63 +137,68 @@ pub(super) const PROCESSES: &[EscapeProbe] = &[
         MachineDependent,
     ),
     blocked(
-        "the controlling terminal",
+        "open the controlling terminal",
         "(exec 3<>/dev/tty) && echo ESCAPED",
         RESTORED,
         MachineDependent,
     ),
     blocked(
-        "inherited files",
+        "use inherited file descriptors",
         "python3 -c 'import os; print(os.read({fd}, 99))'",
         Output("inherited-secret"),
         Succeeds,
     ),
     blocked(
-        "what the kernel does with crashes",
+        "change the core dump handler",
         "echo '|/bin/false' > /proc/sys/kernel/core_pattern",
         Changes("/proc/sys/kernel/core_pattern"),
         Harmful,
     ),
     blocked(
-        "the name of the machine",
+        "change the host name",
         "hostname evil; echo evil > /proc/sys/kernel/hostname",
         Changes("/proc/sys/kernel/hostname"),
         Harmful,
     ),
-    blocked("the clock", "date -s @1000000000 && echo ESCAPED", RESTORED, Harmful),
+    blocked("change the clock", "date -s @1000000000 && echo ESCAPED", RESTORED, Harmful),
+    blocked("read kernel messages", "dmesg | grep -q . && echo ESCAPED", RESTORED, SucceedsAsRoot),
     blocked(
-        "messages of the kernel",
-        "dmesg | grep -q . && echo ESCAPED",
-        RESTORED,
-        SucceedsAsRoot,
+        "leave a daemon running",
+        "(setsid sleep {mark} > /dev/null 2>&1 &) ; sleep 0.3",
+        Stays,
+        Succeeds,
     ),
-    blocked("a daemon", "(setsid sleep {mark} > /dev/null 2>&1 &) ; sleep 0.3", Stays, Succeeds),
     blocked(
-        "a daemon that ignores signals",
+        "leave a daemon running that ignores signals",
         "setsid sh -c 'trap \"\" TERM HUP INT; sleep {mark}; true' > /dev/null 2>&1 & sleep 0.1",
         Stays,
         Succeeds,
     ),
-    blocked("a process in the background", "sleep {mark} & echo started", Stays, MachineDependent),
     blocked(
-        "a stopped process",
+        "leave a background process running",
+        "sleep {mark} & echo started",
+        Stays,
+        MachineDependent,
+    ),
+    blocked(
+        "leave a stopped process behind",
         "(setsid sh -c 'kill -STOP $$; sleep {mark}' > /dev/null 2>&1 &); sleep 0.1",
         Stays,
         Succeeds,
     ),
     // Some 250 processes and no more, whatever the sandbox does; the tests allow half of that.
     blocked(
-        "a fork bomb",
+        "run a fork bomb",
         "f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; sleep 5; }; f 6 # {mark}",
         Stays,
         Harmful,
     ),
     blocked(
-        "a hundred thousand open files",
+        "open 100,000 files",
         python!("n=[os.open(\"/dev/null\", 0) for _ in range(100000)]; print(\"ESC\"+\"APED\")"),
         RESTORED,
         MachineDependent,
     ),
-    blocked("a file of a terabyte", "truncate -s 1T big && echo ESCAPED", RESTORED, Succeeds),
-    blocked("core dumps", "ulimit -c unlimited && echo ESCAPED", RESTORED, MachineDependent),
+    blocked("create a file of 1 TiB", "truncate -s 1T big && echo ESCAPED", RESTORED, Succeeds),
+    blocked("enable core dumps", "ulimit -c unlimited && echo ESCAPED", RESTORED, MachineDependent),
 ];

@@ -222,8 +222,8 @@ impl ConformanceBench<'_> {
         found
     }
 
-    /// Passes a symlink that leads outside to the tool. The host normally refuses such a path
-    /// before the call.
+    /// Passes a symbolic link to a path outside the workspace to the tool. The host normally
+    /// rejects such a path before the call.
     async fn check_outside_path(
         &self,
         tool: &DeclaredTool,

@@ -122,7 +122,7 @@ impl FileContent {
 /// # Errors
 ///
 /// If the file cannot be read, is not valid, has a case that expects both a result and an error, or
-/// names a file outside the workspace.
+/// contains a path outside the workspace.
 pub(crate) fn read_cases(path: &Path) -> Result<Vec<ConformanceCase>, ConformanceCaseError> {
     let problem =
         |problem: String| ConformanceCaseError { path: path.to_owned(), message: problem };

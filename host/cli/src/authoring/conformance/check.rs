@@ -24,7 +24,7 @@ pub(crate) enum ConformanceCheck {
     MissingPath,
     /// A directory in place of a file does not crash the tool.
     DirectoryPath,
-    /// A symlink that leads outside the workspace is an error.
+    /// A symbolic link to a path outside the workspace is an error.
     OutsidePath,
     /// A cancelled call ends.
     Cancelled,
@@ -47,7 +47,7 @@ impl fmt::Display for ConformanceCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Case(says) => return write!(f, "case: {says}"),
-            Self::Declaration => "the declaration is stable, and undeclared names fail",
+            Self::Declaration => "the declaration is stable, and calls of undeclared names fail",
             Self::WithoutGrants => "without permissions it does not crash",
             Self::UnicodePath => "a file name in another script",
             Self::UnicodeText => "text in many scripts",

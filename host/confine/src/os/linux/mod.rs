@@ -61,13 +61,13 @@ pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
 pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
     match level {
         SandboxLevel::Kernel if landlock_rules::supported_abi() != Some(landlock::ABI::V6) => {
-            vec!["signals to other processes of yours (Linux 6.12 closes them)"]
+            vec!["sending signals to other processes of yours (prevented by Linux 6.12 and newer)"]
         }
         // Without the network, the command has a network namespace of its own with no such sockets.
         SandboxLevel::Full if landlock_rules::supported_abi() != Some(landlock::ABI::V6) => {
             vec![
-                "with the network, sockets of other programs that have an abstract name (Linux \
-                    6.12 closes them)",
+                "with network access, connecting to abstract sockets of other programs (prevented \
+                    by Linux 6.12 and newer)",
             ]
         }
         SandboxLevel::Kernel | SandboxLevel::Full | SandboxLevel::None => Vec::new(),

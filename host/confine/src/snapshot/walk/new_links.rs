@@ -14,11 +14,11 @@ use crate::git;
 use cofferdam_policy::{PathProtection, PatternAuthor};
 
 /// The reasons why a new link is rejected.
-const OUTSIDE: &str = "is a new link to a place outside the workspace that commands or this \
-    program can write";
-const THROUGH_PROC: &str = "is a new link to the `/proc` entry of the process that follows it";
-const PACKAGES: &str =
-    "is a new link to a directory of packages with files that other programs run";
+const OUTSIDE: &str = "is a new link to a path outside the workspace that commands or Cofferdam \
+    can write";
+const THROUGH_PROC: &str = "is a new link into `/proc` whose target depends on the process that \
+    follows it";
+const PACKAGES: &str = "is a new link to a package directory with files that other programs run";
 
 impl ProtectionWalk<'_> {
     /// Checks the target of the link with this name in the directory.

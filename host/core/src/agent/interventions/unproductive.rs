@@ -21,7 +21,7 @@ impl Intervention for UnproductiveNote {
             .count();
         (in_a_row > 0 && in_a_row % THRESHOLD == 0).then(|| {
             format!(
-                "Your last {in_a_row} responses were cut off, and none of their calls ran. Take \
+                "Your last {in_a_row} responses were truncated, and none of their calls ran. Take \
                     smaller steps: one call at a time, large files in several parts."
             )
         })

@@ -277,5 +277,5 @@ fn a_directory_that_is_open_to_others_is_reported() {
     let (_directory, store, ..) = two_logs();
     set_mode(&store, 0o755);
     let problem = inspect_logs(&store).expect("readable").directory_error.expect("a problem");
-    assert!(problem.to_string().contains("is open to others"), "{problem}");
+    assert!(problem.to_string().contains("is accessible to other users"), "{problem}");
 }

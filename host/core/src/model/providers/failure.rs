@@ -168,8 +168,7 @@ impl ServerEndpoint {
         let Self { provider, host, .. } = self;
         let message = format!(
             "{provider} ({host}) compressed its response with {encoding}, although the request did \
-                not allow it\nhint: turn off compression in the server, or in the proxy in front \
-                of it"
+                not allow it\nhint: turn off compression in the server, or in the proxy before it"
         );
         AttemptFailure::new(ModelErrorKind::Malformed, message)
     }

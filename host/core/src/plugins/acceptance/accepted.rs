@@ -241,17 +241,14 @@ impl AcceptedPlugin {
                     let more = tool.asks.iter().filter(|asked| {
                         !before.asks.iter().any(|had| covers_capability(had, asked))
                     });
-                    wider.extend(more.map(|asked| {
-                        format!(
-                            "{name} now requests permission to \
-                        {asked}"
-                        )
-                    }));
+                    wider.extend(
+                        more.map(|asked| format!("{name} now requests permission to {asked}")),
+                    );
                     if before.confirm && !tool.confirm {
                         wider.push(format!("{name} no longer requires confirmation of each call"));
                     }
                     if before.exclusive && !tool.exclusive {
-                        wider.push(format!("{name} no longer requires to run alone"));
+                        wider.push(format!("{name} no longer requires exclusive execution"));
                     }
                 }
             }

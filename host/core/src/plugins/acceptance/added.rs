@@ -106,7 +106,7 @@ impl AcceptedPlugin {
                 different.push(format!("{name} has a different input schema"));
             }
             if tool.output_schema != before.output_schema {
-                different.push(format!("{name} returns another structured result"));
+                different.push(format!("{name} has a different output schema"));
             }
         }
         let wasi = |interface: &&String| !interface.starts_with("cofferdam:");

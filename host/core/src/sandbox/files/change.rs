@@ -222,7 +222,7 @@ impl WorkspaceFilesView {
             let (old, new) = (format!("{old}{rest}"), format!("{new}{rest}"));
             if moves.len() == MAX_MOVED {
                 let reason = format!(
-                    "more than {MAX_MOVED} files and directories would move at once, such as \
+                    "one operation would move more than {MAX_MOVED} files and directories, such as \
                         `{old}`."
                 );
                 return Err(FileRefusal::Denied(
@@ -324,8 +324,7 @@ impl WorkspaceFilesView {
 
 pub(super) fn special_file_denied(place: &str) -> FileRefusal {
     let reason = format!(
-        "`{place}` is a FIFO, a socket or a device; tools can use only files and \
-            directories."
+        "`{place}` is a FIFO, a socket or a device; tools can use only files and directories."
     );
     FileRefusal::Denied(
         ErrorCode::NotPermitted,

@@ -62,24 +62,24 @@ impl PathAccessGuard {
         let (what, author) = match (self.find(place), doing) {
             (None, FileAccess::MakeLink) if self.is_above(place) => {
                 let reason = format!(
-                    "`{place}` is a directory of files that control other programs, so tools may \
-                        not replace it with a link."
+                    "other programs run or use the files in `{place}`, so tools cannot replace \
+                        this directory with a link."
                 );
                 return Err(Denial::new(
                     DenialCode::Protected,
                     reason,
-                    "Ask the user to do it by hand.",
+                    "Ask the user to make the change.",
                 ));
             }
             (None, _) | (Some((PathProtection::Pinned, _)), FileAccess::CreateDirectory) => {
                 return Ok(());
             }
             (Some((PathProtection::Pinned, author)), FileAccess::Change | FileAccess::MakeLink) => {
-                ("contains protected files, so tools may not move, replace or delete it", author)
+                ("contains protected files, so tools cannot move, replace or delete it", author)
             }
             (Some((PathProtection::ReadOnly, author)), _) => ("is read-only for tools", author),
             (Some((PathProtection::Hidden, author)), _) => {
-                ("is hidden, so tools may not change it", author)
+                ("is hidden, so tools cannot change it", author)
             }
         };
         Err(path_denial(DenialCode::Protected, place, what, author))
@@ -128,7 +128,7 @@ fn path_denial(code: DenialCode, place: &str, what: &str, author: &PatternAuthor
     let reason = format!("`{place}` {what}; it is protected by {author}.");
     match author {
         PatternAuthor::Program => Denial::without_remedy(code, reason),
-        PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user to do it by hand."),
+        PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user to make the change."),
         PatternAuthor::File(_, pattern) => Denial {
             place: Some(pattern.place.clone()),
             ..Denial::new(

@@ -45,10 +45,8 @@ pub(in crate::sandbox) fn without_secrets(
     let mut copy = tempfile::tempfile_in(workspace.temp_dir())?;
     copy.write_all(text.as_bytes())?;
     copy.rewind()?;
-    let reason = format!(
-        "`{place}` contains credentials, which are removed from the text that \
-        tools read."
-    );
+    let reason =
+        format!("`{place}` contains credentials, which are removed from the text that tools read.");
     Ok((copy, Some(Denial::without_remedy(DenialCode::Hidden, reason))))
 }
 
@@ -65,8 +63,8 @@ pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
         SettingsContent::Plain => Ok(()),
         SettingsContent::Secret(_) | SettingsContent::Unknown => {
             let reason = format!(
-                "`{place}` contains credentials that are hidden from tools, so \
-                tools may not change it."
+                "`{place}` contains credentials that are hidden from tools, so tools cannot change \
+                it."
             );
             Err(FileRefusal::Denied(
                 ErrorCode::Access,

@@ -58,8 +58,8 @@ fn check_addresses(
         Some((address, what)) => Err(Denial::new(
             DenialCode::NotGranted,
             format!("{host} resolves to {address}, which is {what}."),
-            "The permission must name this address and its port. If the tool requests every host, \
-                the user can list the address under `local` in [fetch] of a policy file.",
+            "The permission must contain this IP address and its port. If the tool requests every \
+                host, the user can list the IP address under `local` in [fetch] of a policy file.",
         )),
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn check(headers: &HeaderMap) -> Result<(), Denial> {
     match headers.keys().find(|name| is_host_controlled(name)) {
         Some(name) => Err(Denial::without_remedy(
             DenialCode::BadRequest,
-            format!("tools may not set the header `{name}`; the host sets it."),
+            format!("tools cannot set the header `{name}`; the host sets it."),
         )),
         None => Ok(()),
     }

@@ -165,7 +165,7 @@ impl NetworkReach {
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(Error::InternalError(Some(
-                    "the permit is for another effect than this request".into(),
+                    "internal error: the approval does not match this request".into(),
                 )));
             }
         };
@@ -223,8 +223,8 @@ impl NetworkReach {
             return Err(Denial::new(
                 DenialCode::NotGranted,
                 format!("this tool has no permission to send {method} requests to {host}."),
-                "The plugin must request this in its capability `fetch`, and the policy must allow \
-                    it.",
+                "The plugin must request this host and method in its capability `fetch`, and the \
+                    policy must allow them.",
             ));
         }
         let decision = (self.gate)(target.effect());

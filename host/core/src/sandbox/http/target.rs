@@ -38,7 +38,7 @@ impl RequestTarget {
         };
         let host = HostAddress::parse(&text).map_err(|problem| refuse(format!("{problem}.")))?;
         if matches!(head.method, http::Method::CONNECT | http::Method::TRACE) {
-            return Err(refuse(format!("tools may not use the method {}.", head.method)));
+            return Err(refuse(format!("tools cannot use the method {}.", head.method)));
         }
         // Rules name methods in upper case, but some servers accept `delete` as `DELETE`.
         if head.method.as_str().bytes().any(|byte| byte.is_ascii_lowercase()) {

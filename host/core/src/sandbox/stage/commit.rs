@@ -37,7 +37,7 @@ use crate::sandbox::workspace::Workspace;
 #[non_exhaustive]
 pub enum CommitError {
     /// The permit is for other changes.
-    #[error("the permit is for other changes; nothing was changed")]
+    #[error("internal error: the approval does not match the changes; nothing was changed")]
     NotPermitted,
     /// Another process changed a path meanwhile.
     #[error(

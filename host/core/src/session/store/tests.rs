@@ -51,7 +51,7 @@ fn r109_a_session_that_others_can_write_is_not_loaded() {
         .resume(Path::new(WORKSPACE), no_redaction())
         .map(|_| ())
         .expect_err("writable by others");
-    assert!(refused.to_string().contains("can be written by others"), "{refused}");
+    assert!(refused.to_string().contains("is writable by other users"), "{refused}");
     fs::set_permissions(entry.journal_path(), fs::Permissions::from_mode(0o600))
         .expect("private directory");
     drop(entry.resume(Path::new(WORKSPACE), no_redaction()).expect("readable by the user only"));

@@ -333,8 +333,7 @@ impl SessionApprovals {
         let Some(approver) = &self.approver else {
             return Err(Denial::without_remedy(
                 DenialCode::NobodyToAsk,
-                "this needs approval, and \
-                there is no user to ask.",
+                "this needs approval, and there is no user to ask.",
             ));
         };
         let is_plan = matches!(pending.question().effect, Effect::Plan { .. });
@@ -431,8 +430,8 @@ pub(in crate::tools) fn rejection_text(
     let mut text = match &rejection.guidance {
         _ if rejection.is_plan => {
             format!(
-                "The user rejected the plan of this call of {tool}. Plan mode stays on: change \
-                    nothing, and do not assume that the call succeeded."
+                "The user rejected the plan of this call of {tool}. Plan mode stays on: do not \
+                    change anything, and do not assume that the call succeeded."
             )
         }
         Some(_) | None => format!(
@@ -441,7 +440,7 @@ pub(in crate::tools) fn rejection_text(
         ),
     };
     if !before.is_empty() {
-        text.push_str(" Before the rejection, the same call had already done the following:");
+        text.push_str(" Before the rejection, the same call already did the following:");
         for effect in before {
             let _ = match effect {
                 Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),

@@ -28,8 +28,8 @@ pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
                 __NR_flistxattr __NR_cachestat __NR_io_setup __NR_io_submit __NR_io_getevents
                 __NR_io_pgetevents __NR_io_cancel
                 __NR_io_destroy),
-            "they act on a descriptor; Landlock decided what it may do when the file was opened, \
-                and inherited ones are closed",
+            "they use an open descriptor; Landlock checked the access when the file was opened, \
+                and inherited descriptors are closed",
         ),
         allow(
             calls!(__NR_execve __NR_execveat __NR_truncate __NR_mkdirat __NR_unlinkat
@@ -40,46 +40,41 @@ pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
             calls!(__NR_newfstatat __NR_statx __NR_statfs __NR_faccessat __NR_faccessat2
                 __NR_readlinkat __NR_chdir __NR_fchdir
                 __NR_getcwd __NR_umask),
-            "they show that a path exists, its size, owner and times, and where a link leads; \
-                Landlock does not look at that",
+            "they show the existence, size, owner and times of a path, and the target of a link; \
+                Landlock does not cover metadata",
         ),
         allow(
             calls!(__NR_utimensat __NR_fchown __NR_fchownat),
-            "Landlock does not look at times and owners, and archives and package managers set \
+            "Landlock does not cover times and owners; archivers and package managers need to set \
                 them",
         ),
-        allow(
-            calls!(__NR_sync __NR_syncfs),
-            "they write to the disk what is going to be written anyway",
-        ),
+        allow(calls!(__NR_sync __NR_syncfs), "they only flush data that will be written anyway"),
         deny_as_absent(
             calls!(__NR_openat2),
-            "its flags lie in memory, where the filter cannot look, and could make a file that \
-                runs as its owner; \
-             programs fall back to `openat`",
+            "its flags are in memory, which the filter cannot read, and could create a set-user-ID \
+                file; programs fall back to `openat`",
         ),
         deny(
             calls!(__NR_mount __NR_umount2 __NR_pivot_root __NR_chroot __NR_move_mount
                 __NR_open_tree __NR_open_tree_attr __NR_fsopen
                 __NR_fsconfig __NR_fsmount __NR_fspick __NR_mount_setattr),
-            "what is mounted where is part of the sandbox",
+            "the mounts are a part of the sandbox",
         ),
         deny_as_absent(
             calls!(__NR_statmount __NR_listmount),
-            "they list mounts of other namespaces; few programs know of them",
+            "they list mounts of other namespaces; few programs use them",
         ),
         deny(
             calls!(__NR_open_by_handle_at __NR_name_to_handle_at),
-            "they name files by number, past every path",
+            "they refer to files by number and bypass path checks",
         ),
         deny_as_absent(
             calls!(__NR_file_getattr __NR_file_setattr),
-            "they change attributes of files outside of the workspace, such as the quota that a \
-                file counts for",
+            "they change attributes of files outside the workspace, such as the quota project",
         ),
         deny(
             calls!(__NR_fanotify_init __NR_fanotify_mark),
-            "they watch files of others, and with privileges decide on their access",
+            "they watch files of other users, and with privileges control access to them",
         ),
     ];
     all.extend(set_id());
@@ -89,10 +84,9 @@ pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
 }
 
 fn set_id() -> Vec<SyscallGroup> {
-    const WHY: &str = "a file that runs as its owner or group outlives the sandbox, and gives its \
-        rights to whoever starts it; \
-                       Landlock decides on the rest, but for permissions of existing files, at \
-                       which it does not look";
+    const WHY: &str = "a set-user-ID or set-group-ID file remains after the command and gives its \
+        rights to whoever runs it; Landlock checks the other accesses, except for permissions of \
+        existing files";
     let bits = |argument| SET_ID_BITS.map(|bit| vec![ArgumentTest::HasBits(argument, bit)]);
     let creating = |flags: u8, mode: u8| -> Vec<Vec<ArgumentTest>> {
         let pairs = CREATE_FLAGS.iter().flat_map(|flag| SET_ID_BITS.map(|bit| (*flag, bit)));
@@ -130,10 +124,10 @@ fn attributes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
     const OLD_WATCHES: SyscallList = calls!(__NR_inotify_init);
     let watches = if sandbox.shares_host { deny_as_absent } else { allow };
     let why = if sandbox.shares_host {
-        "a watch tells names of files outside, and when they are used; programs fall back to \
-            looking now and then"
+        "a watch reveals names and use of files outside the workspace; programs fall back to \
+            polling"
     } else {
-        "only what is mounted in the sandbox can be watched"
+        "only files that are mounted in the sandbox can be watched"
     };
     let mut all = vec![
         watches(WATCHES, why),
@@ -143,8 +137,8 @@ fn attributes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
     if sandbox.shares_host {
         all.push(deny_as_unsupported(
             EXTENDED,
-            "Landlock does not look at extended attributes of files outside, among which are \
-                access lists",
+            "Landlock does not cover extended attributes of files outside the workspace, which \
+                include access lists",
         ));
         all.push(deny_as_absent(EXTENDED_AT, "see `setxattr`; programs fall back to it"));
     } else {
@@ -176,6 +170,6 @@ fn legacy() -> Vec<SyscallGroup> {
             "see `utimensat`",
         ),
         #[cfg(target_arch = "x86_64")]
-        allow(calls!(__NR_dup2 __NR_getdents), "they act on a descriptor"),
+        allow(calls!(__NR_dup2 __NR_getdents), "they use an open descriptor"),
     ]
 }

@@ -26,7 +26,7 @@ pub(super) struct SyscallGroup {
     pub(super) calls: SyscallList,
     pub(super) access: SyscallAccess,
     /// The reason, for readers of this table.
-    #[allow(dead_code, reason = "the table is documentation as much as data")]
+    #[allow(dead_code, reason = "the table also serves as documentation")]
     pub(super) reason: &'static str,
 }
 

@@ -65,28 +65,27 @@ pub(super) fn groups() -> Vec<SyscallGroup> {
             calls!(__NR_ioctl),
             [none_of(1, &[TERMINAL, DESCRIPTOR, NETWORK, &[NETWORK_SPEED]].concat())],
             libc::ENOTTY,
-            "each driver and each file system has commands of its own, among them some that type \
-                at the terminal of the user, or \
-             change files that are open to be read",
+            "each driver and file system has its own operations; some insert input into the user's \
+                terminal, or change files through read-only descriptors",
         ),
         deny_if_with_errno(
             calls!(__NR_fcntl),
             [none_of(1, FCNTL)],
             libc::EINVAL,
-            "a lease on a file that is open to be read holds up whoever writes it, and a \
-                notification tells of a directory's use",
+            "a lease on a readable file delays its writers, and a notification reveals the use of \
+                a directory",
         ),
         deny_if_with_errno(
             calls!(__NR_prctl),
             [none_of(0, PRCTL)],
             libc::EINVAL,
-            "some options reach for other processes",
+            "some options affect other processes",
         ),
         deny_if(
             calls!(__NR_personality),
             // Querying the current personality and setting the default one change nothing.
             [vec![ArgumentTest::NotEqual(0, 0), ArgumentTest::NotEqual(0, 0xffff_ffff)]],
-            "it switches off protections such as random addresses",
+            "it disables protections such as ASLR",
         ),
     ]
 }

@@ -35,18 +35,18 @@ fn own_process() -> Vec<SyscallGroup> {
                 __NR_rseq __NR_futex __NR_futex_waitv __NR_futex_wake __NR_futex_wait
                 __NR_futex_requeue __NR_sched_yield
                 __NR_getrlimit __NR_setrlimit __NR_capget __NR_restart_syscall),
-            "its own process, and what every process can know",
+            "they affect their own process, or read information that every process can read",
         ),
         allow(
             calls!(__NR_setuid __NR_setgid __NR_setreuid __NR_setregid __NR_setresuid
                 __NR_setresgid __NR_setfsuid __NR_setfsgid
                 __NR_setgroups __NR_capset),
-            "without capabilities they lead to no other user and to no right",
+            "without capabilities, they give access to no other user and to no additional rights",
         ),
         allow(
             calls!(__NR_seccomp __NR_landlock_create_ruleset __NR_landlock_add_rule
                 __NR_landlock_restrict_self),
-            "they take rights away and give none",
+            "they can only drop rights",
         ),
         allow(
             calls!(__NR_clock_gettime __NR_clock_getres __NR_clock_nanosleep __NR_nanosleep
@@ -79,7 +79,7 @@ fn legacy() -> Vec<SyscallGroup> {
         allow(
             calls!(__NR_fork __NR_vfork __NR_getpgrp __NR_time __NR_alarm __NR_pause
                 __NR_arch_prctl __NR_uretprobe),
-            "its own process; the last one works only for the kernel's own code",
+            "they affect only their own process; the last one works only for code of the kernel",
         ),
         #[cfg(target_arch = "x86_64")]
         allow(
@@ -113,40 +113,39 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
         deny_if(
             calls!(__NR_clone),
             NAMESPACES.map(asks),
-            "in a namespace of its own it is its own root, which opens much of the kernel",
+            "in a user namespace, the process is root, which exposes large parts of the kernel",
         ),
         deny_as_absent(
             calls!(__NR_clone3),
-            "its flags lie in memory, where the filter cannot look; programs fall back to `clone`",
+            "its flags are in memory, which the filter cannot read; programs fall back to `clone`",
         ),
         deny(calls!(__NR_unshare __NR_setns), "see `clone`"),
         allow(
             calls!(__NR_kill __NR_tkill __NR_tgkill __NR_rt_sigqueueinfo __NR_rt_tgsigqueueinfo
                 __NR_pidfd_open
                 __NR_pidfd_send_signal),
-            "the process namespace or, from Linux 6.12 on, Landlock keeps signals within the \
+            "the process namespace, or Landlock on Linux 6.12 and newer, limits signals to the \
                 command",
         ),
         allow(
             calls!(__NR_ptrace __NR_process_vm_readv __NR_get_robust_list),
-            "Landlock lets them at processes of the same command only, which is what debuggers \
-                need",
+            "Landlock allows them only for processes of the same command, which debuggers need",
         ),
         deny(calls!(__NR_process_vm_writev), "it writes into other processes"),
         deny(
             calls!(__NR_process_madvise __NR_process_mrelease),
-            "they take memory from other processes",
+            "they discard memory of other processes",
         ),
         deny(
             calls!(__NR_kcmp __NR_pidfd_getfd),
-            "they look at what other processes have open, and take it",
+            "they read and copy descriptors of other processes",
         ),
         allow(
             calls!(__NR_sched_getscheduler __NR_sched_getparam __NR_sched_getattr
                 __NR_sched_getaffinity __NR_sched_rr_get_interval
                 __NR_sched_get_priority_max __NR_sched_get_priority_min __NR_getpriority
                 __NR_ioprio_get),
-            "they tell what `/proc` tells as well",
+            "they return information that is also in `/proc`",
         ),
         deny_if(calls!(__NR_prlimit64), not_itself(0), "it sets the limits of other processes"),
         deny_if(
@@ -176,8 +175,7 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
             deny_if(
                 SCHEDULING,
                 not_itself(0),
-                "they slow other processes; a thread sets its own \
-                as number 0",
+                "they slow other processes; a thread sets its own as number 0",
             ),
             deny_as_absent(
                 QUEUES,
@@ -186,10 +184,9 @@ fn other_processes(sandbox: SandboxKind) -> Vec<SyscallGroup> {
             ),
             deny(
                 SYSTEM_V,
-                "memory and messages of System V are shared with all processes of the \
-                user",
+                "memory and messages of System V are shared with all processes of the user",
             ),
-            allow(calls!(__NR_shmdt), "it gives back what `shmat` would have given"),
+            allow(calls!(__NR_shmdt), "it only detaches memory, which `shmat` cannot attach here"),
         ]);
     } else {
         all.extend([

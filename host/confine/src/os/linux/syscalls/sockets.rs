@@ -16,8 +16,8 @@ pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
                 __NR_sendmsg __NR_sendmmsg __NR_recvfrom
                 __NR_recvmsg __NR_recvmmsg __NR_shutdown __NR_getsockname __NR_getpeername
                 __NR_getsockopt __NR_setsockopt),
-            "they act on a socket, and this table decides which there are; a connected pair \
-                ignores or refuses addresses",
+            "they use an existing socket, and this table decides which sockets can exist; a \
+                connected pair ignores or rejects addresses",
         ),
         socket(sandbox),
         socket_pairs(sandbox),
@@ -25,13 +25,13 @@ pub(super) fn groups(sandbox: SandboxKind) -> Vec<SyscallGroup> {
 }
 
 fn socket(sandbox: SandboxKind) -> SyscallGroup {
-    const WHY: &str = "families that nobody needs, and much of what was wrong in the kernel; raw \
-        sockets read and forge packets of \
-                       others, and of netlink only the list of interfaces is for everybody";
+    const WHY: &str = "these families are rarely needed and had many vulnerabilities; raw sockets \
+        can read and forge packets of other programs; of netlink, only the list of interfaces is \
+        allowed";
     if sandbox.shares_host && !sandbox.network {
         return deny(
             calls!(__NR_socket),
-            "the network is not allowed, and a socket with a path may be that of a service",
+            "network access is not allowed, and a socket with a path may belong to a service",
         );
     }
     let [unix, inet, inet6, netlink, stream, datagram, route] = [
@@ -73,8 +73,7 @@ fn socket_pairs(sandbox: SandboxKind) -> SyscallGroup {
     if sandbox.shares_host {
         tests.extend(other_types([stream, seqpacket]).map(|type_| vec![type_]));
     }
-    let why = "all other types can still send to any socket with a path, such as that of a \
-        service manager; in a file system of its \
-               own a command can have those as well";
+    let why = "all other types can send to any socket with a path, such as the socket of a service \
+        manager; with a separate file system, a command can have these types too";
     deny_if(calls!(__NR_socketpair), tests, why)
 }
