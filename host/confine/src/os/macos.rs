@@ -9,7 +9,7 @@
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,10 +18,12 @@ use rustix::process::{
 };
 
 use super::seatbelt::SeatbeltProfile;
+pub(crate) use super::without_namespaces::{CommandStart, ForkedProcess};
 use crate::error::{RemainingProcesses, StepProblem};
+use crate::protocol::NamespaceMaker;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
-    SupervisorLink,
+    SandboxStart, SupervisorLink,
 };
 use cofferdam_policy::SandboxLevel;
 
@@ -43,6 +45,10 @@ pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
     Err(PrerequisiteError::Namespaces)
 }
 
+pub(crate) fn check_namespaces() -> Result<(), PrerequisiteError> {
+    Err(PrerequisiteError::Namespaces)
+}
+
 pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
     if Path::new(SANDBOX_EXEC).exists() {
         Ok(())
@@ -58,13 +64,13 @@ pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
     }
 }
 
-pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
+pub(crate) fn sandbox_process_depth(_: Option<&NamespaceMaker>) -> usize {
     0
 }
 
-pub(crate) fn sandbox_command(
+pub(crate) fn plan_sandbox(
     around: &SandboxSpec<'_>,
-) -> Result<(Command, CommandPaths), ConfineError> {
+) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     let mut read = around.paths.read.clone();
     read.extend(
         [
@@ -94,7 +100,7 @@ pub(crate) fn sandbox_command(
     })?;
     let mut command = Command::new(SANDBOX_EXEC);
     command.arg("-p").arg(text).arg(around.program).current_dir(around.directory);
-    Ok((command, around.paths.clone()))
+    Ok((SandboxStart::Program(command), around.paths.clone()))
 }
 
 /// Applies limits and a new session. The Seatbelt profile is active already.
@@ -197,7 +203,7 @@ fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
 /// Waits until the child ends, the link closes, or the time is over. Polls often, because macOS has
 /// no descriptor for the end of a child.
 pub(crate) fn wait_for_child_or_link(
-    _: &Child,
+    _: Pid,
     link: &SupervisorLink,
     at_most: Duration,
 ) -> std::io::Result<()> {

@@ -9,6 +9,9 @@ pub(super) use linux::*;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;
 
+#[cfg(not(target_os = "linux"))]
+mod without_namespaces;
+
 #[cfg(target_os = "macos")]
 mod macos;
 #[cfg(target_os = "macos")]
