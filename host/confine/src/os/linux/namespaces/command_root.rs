@@ -131,7 +131,8 @@ impl CommandRoot {
             self.bind(&device, &path.join(name))?;
         }
         for (name, target) in DEVICE_LINKS {
-            let (parent, name) = self.parent(&path.join(name))?;
+            let at = path.join(name);
+            let (parent, name) = self.parent(&at)?;
             rustix::fs::symlinkat(*target, parent, name)?;
         }
         let shared = self.mount_point(&path.join("shm"), MountPointKind::Directory)?;

@@ -1,6 +1,6 @@
 //! The loopback interface of a new network namespace, which starts switched off.
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
 /// `RTM_NEWLINK` of `linux/rtnetlink.h`: change an interface.
 const NEW_LINK: u16 = 16;
@@ -24,7 +24,8 @@ pub(super) fn switch_on() -> std::io::Result<()> {
         AddressFamily::NETLINK,
         SocketType::RAW,
         SocketFlags::CLOEXEC,
-        Some(netlink::ROUTE),
+        // The family of routes and interfaces, `NETLINK_ROUTE`, is 0.
+        None,
     )?;
     rustix::net::send(&socket, &request(), SendFlags::empty())?;
     let mut reply = [0; 512];
