@@ -27,6 +27,7 @@ pub struct CommandSandbox {
     environment: HostEnvironment,
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
+    makers: NamespaceMakers,
     measured: OnceLock<MeasuredLevel>,
 }
 
@@ -51,6 +52,14 @@ pub struct MeasuredLevel {
 pub(crate) struct SandboxSetup {
     pub(crate) level: SandboxLevel,
     pub(crate) namespaces: Option<NamespaceMaker>,
+}
+
+/// What is tried to create the namespaces of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamespaceMakers {
+    /// The supervisor of a command, and bubblewrap if the system does not allow that.
+    All,
+    BubblewrapOnly,
 }
 
 /// The place where a command runs.
@@ -95,6 +104,12 @@ impl CommandSandbox {
         // The request to the supervisor is JSON, which cannot hold paths that are not UTF-8.
         let own = own.into_iter().filter(|path| path.to_str().is_some()).collect();
         Self { own, ..self }
+    }
+
+    /// Lets bubblewrap create all namespaces, as on a system that allows them to it alone.
+    #[must_use]
+    pub fn with_bubblewrap_only(self) -> Self {
+        Self { makers: NamespaceMakers::BubblewrapOnly, ..self }
     }
 
     /// Returns the same sandbox with other rules.
@@ -179,6 +194,9 @@ impl CommandSandbox {
             let setup = SandboxSetup { level, namespaces: Some(namespaces) };
             self.self_test(&setup).map(|()| setup.namespaces)
         };
+        if self.makers == NamespaceMakers::BubblewrapOnly {
+            return Ok(test(NamespaceMaker::Bubblewrap(os::find_bubblewrap()?))?);
+        }
         let own = match test(NamespaceMaker::Supervisor) {
             Ok(namespaces) => return Ok(namespaces),
             Err(problem) => problem,

@@ -77,18 +77,3 @@ impl ForkedProcess {
         Ok(self.status)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_child_ends_with_the_code_of_its_function() {
-        let mut child = ForkedProcess::start(CloneFlags::empty(), || 7).expect("it starts");
-        assert_eq!(child.wait().expect("it ends").code(), Some(7));
-        assert_eq!(
-            child.try_wait().expect("it is known").and_then(|status| status.code()),
-            Some(7)
-        );
-    }
-}
