@@ -94,7 +94,15 @@ impl CommandSandbox {
         set_aside: PathBuf,
         environment: HostEnvironment,
     ) -> Self {
-        Self { program, rules, set_aside, environment, own: Vec::new(), measured: OnceLock::new() }
+        Self {
+            program,
+            rules,
+            set_aside,
+            environment,
+            own: Vec::new(),
+            makers: NamespaceMakers::All,
+            measured: OnceLock::new(),
+        }
     }
 
     /// Sets the files and directories of this program itself. Their permissions are restored after

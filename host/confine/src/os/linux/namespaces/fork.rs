@@ -41,10 +41,10 @@ impl ForkedProcess {
             #[expect(clippy::exit, reason = "the child must not return into the parent's frames")]
             std::process::exit(code)
         }
-        match i32::try_from(result).ok().and_then(Pid::from_raw).filter(|_| result > 0) {
-            Some(pid) => Ok(Self { pid, status: None }),
-            None => Err(std::io::Error::last_os_error()),
-        }
+        // A negative number would be a mistake of the caller in `Pid::from_raw`.
+        let pid = i32::try_from(result).ok().filter(|pid| *pid > 0).and_then(Pid::from_raw);
+        let pid = pid.ok_or_else(std::io::Error::last_os_error)?;
+        Ok(Self { pid, status: None })
     }
 
     /// Returns the process ID, as this process sees it.
