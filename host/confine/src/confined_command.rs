@@ -1,5 +1,6 @@
 //! The process that confines itself and then becomes the command.
 
+use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -9,13 +10,26 @@ use super::link::SupervisorLink;
 use super::protocol::{ChildReadiness, CommandJob, ConfinementSpec};
 use crate::os;
 
-/// Reads its orders from standard input, confines this process and executes the command.
+/// Reads its restrictions from standard input, confines this process and executes the command.
 ///
 /// # Errors
 /// Returns only if the command could not be executed.
 pub fn exec_confined_command() -> Result<(), ConfineError> {
     let mut supervisor =
         SupervisorLink::from_stdin().map_err(ConfineError::at(ConfineStep::ReadRequest))?;
+    become_command(&mut supervisor, Vec::new())
+}
+
+/// Receives the restrictions, confines this process and executes the command with these additional
+/// variables.
+///
+/// # Errors
+/// Returns only if the command could not be executed. Before the restrictions are active, the
+/// supervisor gets the error instead.
+pub(crate) fn become_command(
+    supervisor: &mut SupervisorLink,
+    environment: Vec<(OsString, OsString)>,
+) -> Result<(), ConfineError> {
     let received = supervisor.receive::<ConfinementSpec>();
     let Some(confinement) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
@@ -23,7 +37,7 @@ pub fn exec_confined_command() -> Result<(), ConfineError> {
     // From here on standard input is empty, and only this process can write to the supervisor.
     let nothing = File::open("/dev/null").map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     rustix::stdio::dup2_stdin(nothing).map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    if let Err(problem) = os::confine_this_process(&confinement, &supervisor) {
+    if let Err(problem) = os::confine_this_process(&confinement, supervisor) {
         let _ = supervisor.send(&ChildReadiness::Failed(problem.encode()));
         return Ok(());
     }
@@ -34,7 +48,7 @@ pub fn exec_confined_command() -> Result<(), ConfineError> {
         // The full path keeps workspace directories in `PATH` out of the lookup. The link closes
         // when `exec` succeeds.
         CommandJob::CommandLine(line) => {
-            let error = Command::new("/bin/sh").arg("-c").arg(line).exec();
+            let error = Command::new("/bin/sh").arg("-c").arg(line).envs(environment).exec();
             Err(ConfineError::new(ConfineStep::Execute, error))
         }
         CommandJob::SelfTest(probes) => {

@@ -46,6 +46,10 @@ pub enum ConfineStep {
     RecordProtectedPaths,
     /// Describe the sandbox to the program that creates it.
     PlanSandbox,
+    /// Create the namespaces of the command.
+    EnterNamespaces,
+    /// Mount the file system that the command sees.
+    MountRoot,
     /// Start the process that becomes the command.
     StartSandbox,
     /// Set the resource limits of the command.
@@ -83,6 +87,8 @@ impl fmt::Display for ConfineStep {
             Self::CopySettings => "copy configuration files without their secrets",
             Self::RecordProtectedPaths => "record the protected paths before the command",
             Self::PlanSandbox => "plan the sandbox",
+            Self::EnterNamespaces => "create the namespaces of the command",
+            Self::MountRoot => "mount the file system of the command",
             Self::StartSandbox => "start the sandbox",
             Self::SetLimits => "set the resource limits of the command",
             Self::DropPrivileges => "give up privileges",
@@ -174,6 +180,8 @@ pub(crate) enum StepProblem {
         /// The number of protected files in that directory.
         count: usize,
     },
+    #[error("{}: {source}", escape_line(&.path.display().to_string(), MAX_SHOWN_PATH_LEN))]
+    Mount { path: PathBuf, source: io::Error },
     #[error("the level `none` has no sandbox")]
     NoSandboxAtLevel,
     #[error("a path of the workspace has characters that a Seatbelt profile cannot contain")]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::protocol::{CommandJob, CommandPaths, SupervisorRequest};
+use super::protocol::{CommandJob, CommandPaths, NamespaceMaker, SupervisorRequest};
 use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError};
 use super::{journal, visible_paths, worktree};
@@ -70,7 +70,7 @@ pub struct CommandSandbox {
     environment: HostEnvironment,
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
-    bubblewrap: OnceLock<Result<PathBuf, PrerequisiteError>>,
+    makers: NamespaceMakers,
     measured: OnceLock<MeasuredLevel>,
 }
 
@@ -87,6 +87,23 @@ pub struct MeasuredLevel {
     pub level: SandboxLevel,
     /// The reasons why each higher level is unavailable.
     pub unavailable: Vec<(SandboxLevel, LevelUnavailable)>,
+    /// What creates the namespaces of commands, at the level `full`.
+    namespaces: Option<NamespaceMaker>,
+}
+
+/// A way to sandbox a command, which a self-test can measure.
+#[derive(Clone, Debug)]
+pub(crate) struct SandboxSetup {
+    pub(crate) level: SandboxLevel,
+    pub(crate) namespaces: Option<NamespaceMaker>,
+}
+
+/// What is tried to create the namespaces of commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NamespaceMakers {
+    /// The supervisor of a command, and bubblewrap if the system does not allow that.
+    All,
+    BubblewrapOnly,
 }
 
 /// The place where a command runs.
@@ -127,7 +144,7 @@ impl CommandSandbox {
             set_aside,
             environment,
             own: Vec::new(),
-            bubblewrap: OnceLock::new(),
+            makers: NamespaceMakers::All,
             measured: OnceLock::new(),
         }
     }
@@ -141,10 +158,15 @@ impl CommandSandbox {
         Self { own, ..self }
     }
 
+    /// Lets bubblewrap create all namespaces, as on a system that allows them to it alone.
+    #[must_use]
+    pub fn with_bubblewrap_only(self) -> Self {
+        Self { makers: NamespaceMakers::BubblewrapOnly, ..self }
+    }
+
     /// Returns the same sandbox with other rules.
     pub(super) fn with_rules(&self, rules: CommandRules, set_aside: PathBuf) -> Self {
-        let sandbox = Self::new(self.program.clone(), rules, set_aside, self.environment.clone());
-        Self { bubblewrap: self.bubblewrap.clone(), ..sandbox }
+        Self::new(self.program.clone(), rules, set_aside, self.environment.clone())
     }
 
     /// Restores the protected paths of a workspace if all processes around its last command were
@@ -196,33 +218,48 @@ impl CommandSandbox {
         self.measured.get_or_init(|| self.measure())
     }
 
-    fn bubblewrap(&self) -> &Result<PathBuf, PrerequisiteError> {
-        self.bubblewrap.get_or_init(os::find_bubblewrap)
-    }
-
     fn measure(&self) -> MeasuredLevel {
-        let mut lacking = Vec::new();
+        let mut unavailable = Vec::new();
         for level in [SandboxLevel::Full, SandboxLevel::Kernel] {
-            let missing = if level > self.rules.maximum {
+            let checked = if level > self.rules.maximum {
                 Err(LevelUnavailable::AboveMaximum)
             } else {
                 self.check_level(level)
             };
-            match missing {
-                Ok(()) => return MeasuredLevel { level, unavailable: lacking },
-                Err(problem) => lacking.push((level, problem)),
+            match checked {
+                Ok(namespaces) => return MeasuredLevel { level, unavailable, namespaces },
+                Err(problem) => unavailable.push((level, problem)),
             }
         }
-        MeasuredLevel { level: SandboxLevel::None, unavailable: lacking }
+        MeasuredLevel { level: SandboxLevel::None, unavailable, namespaces: None }
     }
 
-    /// Checks what a level needs, and tests it.
-    fn check_level(&self, level: SandboxLevel) -> Result<(), LevelUnavailable> {
+    /// Checks what a level needs, tests it, and returns what creates the namespaces.
+    fn check_level(&self, level: SandboxLevel) -> Result<Option<NamespaceMaker>, LevelUnavailable> {
         os::check_kernel_support()?;
-        if level == SandboxLevel::Full {
-            self.bubblewrap().as_ref().map_err(Clone::clone)?;
+        if level != SandboxLevel::Full {
+            self.self_test(&SandboxSetup { level, namespaces: None })?;
+            return Ok(None);
         }
-        Ok(self.self_test(level)?)
+        os::check_namespaces()?;
+        let test = |namespaces: NamespaceMaker| {
+            let setup = SandboxSetup { level, namespaces: Some(namespaces) };
+            self.self_test(&setup).map(|()| setup.namespaces)
+        };
+        if self.makers == NamespaceMakers::BubblewrapOnly {
+            return Ok(test(NamespaceMaker::Bubblewrap(os::find_bubblewrap()?))?);
+        }
+        let own = match test(NamespaceMaker::Supervisor) {
+            Ok(namespaces) => return Ok(namespaces),
+            Err(problem) => problem,
+        };
+        let failed = |bubblewrap| LevelUnavailable::Namespaces { own, bubblewrap };
+        match os::find_bubblewrap() {
+            Err(problem) => Err(failed(problem.into())),
+            Ok(path) => {
+                test(NamespaceMaker::Bubblewrap(path)).map_err(|problem| failed(problem.into()))
+            }
+        }
     }
 
     /// Returns the level in which commands run.
@@ -235,7 +272,7 @@ impl CommandSandbox {
             let reason = format!("{}.", PrerequisiteError::NotBuilt);
             return Err(Denial::without_remedy(DenialCode::NoSandbox, reason));
         }
-        let MeasuredLevel { level, unavailable: lacking } = self.measured();
+        let MeasuredLevel { level, unavailable: lacking, .. } = self.measured();
         if *level >= self.rules.minimum {
             return Ok(*level);
         }
@@ -317,11 +354,18 @@ impl CommandSandbox {
         open
     }
 
-    /// Prepares one command at a level that [`Self::allowed_level`] returned.
+    /// Returns how commands are sandboxed at a level that [`Self::allowed_level`] returned.
+    pub(crate) fn setup_at(&self, level: SandboxLevel) -> SandboxSetup {
+        let is_full = level == SandboxLevel::Full;
+        let namespaces = self.measured().namespaces.clone().filter(|_| is_full);
+        SandboxSetup { level, namespaces }
+    }
+
+    /// Prepares one command in a sandbox of this kind.
     pub(crate) fn plan_spawn(
         &self,
         task: CommandJob,
-        level: SandboxLevel,
+        SandboxSetup { level, namespaces }: SandboxSetup,
         CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
         network: bool,
     ) -> std::io::Result<SpawnPlan> {
@@ -344,11 +388,7 @@ impl CommandSandbox {
             digest: digest.clone(),
             level,
             program: self.program.clone(),
-            bubblewrap: if level == SandboxLevel::Full {
-                self.bubblewrap().as_ref().ok().cloned()
-            } else {
-                None
-            },
+            namespaces,
             workspace: workspace.to_owned(),
             directory: directory.to_owned(),
             paths: places,

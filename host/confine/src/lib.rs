@@ -8,10 +8,11 @@
 //!   killed, the guard kills the remaining processes of the command and restores protected paths.
 //! - The supervisor is this program, restarted, with one thread. It creates the sandbox, kills all
 //!   remaining processes of the command and restores protected paths.
-//! - bubblewrap runs at the level `full` only. It creates namespaces in which the outside does not
-//!   exist.
-//! - The command is this program, restarted, and then `sh -c LINE`. It drops what it does not need,
-//!   confines itself and executes the command.
+//! - The first process of the namespaces exists at the level `full` only. It is a child of the
+//!   supervisor, or bubblewrap where only that may create namespaces. In the namespaces, nothing
+//!   outside exists.
+//! - The command is this program, and then `sh -c LINE`. It drops what it does not need, confines
+//!   itself and executes the command.
 //!
 //! The [`SandboxLevel`](cofferdam_policy::SandboxLevel) of a machine is the level that passed a
 //! self-test, not the level that the system claims to support.
@@ -39,6 +40,7 @@ mod queue;
 mod reduce;
 mod remove;
 mod restore;
+mod sandbox_process;
 mod self_test;
 mod set_aside;
 mod settings;
@@ -59,10 +61,11 @@ pub use process::CommandEnding;
 pub(crate) use protocol::{
     CommandExitKind, CommandJob, CommandPaths, ConfinementSpec, SupervisorReport,
 };
+pub(crate) use sandbox_process::SandboxStart;
 pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(crate) use supervisor::SandboxSpec;
 pub use supervisor::supervise_command;
-pub use unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
+pub use unavailable::{BubblewrapUnavailable, LevelUnavailable, PrerequisiteError, SelfTestError};
 
 /// Protects the memory of this process from other processes of the same user.
 pub fn protect_process_memory() {

@@ -24,7 +24,8 @@ pub(super) struct SupervisorRequest {
     pub(super) level: SandboxLevel,
     /// The path of this program.
     pub(super) program: PathBuf,
-    pub(super) bubblewrap: Option<PathBuf>,
+    /// What creates the namespaces of the command, at the level `full`.
+    pub(super) namespaces: Option<NamespaceMaker>,
     pub(super) workspace: PathBuf,
     /// The working directory: the workspace or a directory below it.
     pub(super) directory: PathBuf,
@@ -45,6 +46,15 @@ pub(super) struct SupervisorRequest {
     pub(super) user_settings: UserSettings,
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
+}
+
+/// What creates the namespaces of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NamespaceMaker {
+    /// The supervisor itself.
+    Supervisor,
+    /// The program bubblewrap, where a distribution allows namespaces to it alone.
+    Bubblewrap(PathBuf),
 }
 
 /// The job that runs in the sandbox.

@@ -10,12 +10,12 @@ use std::process::{Child, ChildStderr, ChildStdout};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use super::level::{CommandLocation, CommandSandbox, SpawnPlan};
+use super::level::{CommandLocation, CommandSandbox, SandboxSetup, SpawnPlan};
 use super::link::SupervisorLink;
 use super::probe::{ProbeFindings, ProbeTargets};
 use super::protocol::{CommandExitKind, CommandJob, SupervisorReport};
 use super::unavailable::SelfTestError;
-use cofferdam_policy::{CommandRules, ProtectedPaths, SandboxLevel};
+use cofferdam_policy::{CommandRules, ProtectedPaths};
 
 /// The time for the report. A sandbox that needs longer for a handful of system calls counts as
 /// unusable.
@@ -28,13 +28,13 @@ impl CommandSandbox {
     ///
     /// # Errors
     /// Some attempt succeeded, or the test could not run. The error states which.
-    pub(super) fn self_test(&self, level: SandboxLevel) -> Result<(), SelfTestError> {
+    pub(super) fn self_test(&self, setup: &SandboxSetup) -> Result<(), SelfTestError> {
         let failed = SelfTestError::TemporaryDirectory;
         // Paths that the user opened to commands do not count as gaps.
         let folder = tempfile::tempdir_in(&self.environment().temp_dir).map_err(failed)?;
         let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
         let tested = |folder: &Path| {
-            self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, level)
+            self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, setup)
         };
         if !self.is_visible(folder.path(), &rules) {
             return tested(folder.path());
@@ -44,7 +44,7 @@ impl CommandSandbox {
         tested(tempfile::tempdir_in(self.set_aside()).map_err(failed)?.path())
     }
 
-    fn self_test_in(&self, folder: &Path, level: SandboxLevel) -> Result<(), SelfTestError> {
+    fn self_test_in(&self, folder: &Path, setup: &SandboxSetup) -> Result<(), SelfTestError> {
         let failed = SelfTestError::Start;
         let folder = folder.canonicalize().map_err(failed)?;
         let workspace = folder.join("workspace");
@@ -64,7 +64,7 @@ impl CommandSandbox {
             directory: &workspace,
             protected: &ProtectedPaths::default(),
         };
-        let commission = self.plan_spawn(task, level, place, false).map_err(failed)?;
+        let commission = self.plan_spawn(task, setup.clone(), place, false).map_err(failed)?;
         let (report, stdout, stderr) = run_plan(commission)?;
         let stderr = first_line(&stderr).to_owned();
         match report.ending {

@@ -3,12 +3,12 @@
 //! It creates the sandbox, waits, kills all processes of the command, restores the protected paths
 //! and reports. If the host is killed, it lives just long enough to do so.
 
+use std::ffi::OsString;
 use std::fs::Permissions;
-use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use super::error::{ConfineError, ConfineStep, StepProblem};
@@ -16,12 +16,13 @@ use super::journal::{self, RestoreJournal};
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
 use super::protocol::{
-    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, SocketAccess, SupervisorReport,
-    SupervisorRequest,
+    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, SocketAccess,
+    SupervisorReport, SupervisorRequest,
 };
 use super::queue;
 use super::remove::remove_tree;
 use super::restore::{RestorePhase, SnapshotRestore};
+use super::sandbox_process::SandboxProcess;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::{
     EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError, SavedPath,
@@ -56,7 +57,8 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) struct SandboxSpec<'a> {
     pub(crate) level: SandboxLevel,
     pub(crate) program: &'a Path,
-    pub(crate) bubblewrap: Option<&'a Path>,
+    /// What creates the namespaces, at the level `full`.
+    pub(crate) namespaces: Option<&'a NamespaceMaker>,
     pub(crate) workspace: &'a Path,
     pub(crate) directory: &'a Path,
     pub(crate) home: Option<&'a Path>,
@@ -71,6 +73,8 @@ pub(crate) struct SandboxSpec<'a> {
     /// A replacement for hidden files that nobody can read.
     pub(crate) empty_file: &'a Path,
     pub(crate) empty_directory: &'a Path,
+    /// An empty directory at which the root of the command can be mounted.
+    pub(crate) root: &'a Path,
     /// The protected entries below the workspace, outer paths first.
     pub(crate) protected: &'a [(PathBuf, PathProtection, EntryKind)],
     /// The sockets in the workspace, which may have listeners outside.
@@ -157,7 +161,7 @@ fn handle_request(
     let surroundings = SandboxSpec {
         level: order.level,
         program: &order.program,
-        bubblewrap: order.bubblewrap.as_deref(),
+        namespaces: order.namespaces.as_ref(),
         workspace: &order.workspace,
         directory: &order.directory,
         home: order.home.as_deref(),
@@ -168,6 +172,7 @@ fn handle_request(
         temporary: &private.temporary,
         empty_file: &private.empty_file,
         empty_directory: &private.empty_directory,
+        root: &private.root,
         protected: &list,
         sockets: &before.sockets,
         rules: &protected,
@@ -304,25 +309,9 @@ fn run_command(
     surroundings: &SandboxSpec<'_>,
     host: &mut SupervisorLink,
 ) -> Result<CommandExitKind, ConfineError> {
-    let (mut command, places) = os::sandbox_command(surroundings)?;
+    let (start, places) = os::plan_sandbox(surroundings)?;
     let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
-    let temporary =
-        if order.level == SandboxLevel::Full { Path::new("/tmp") } else { surroundings.temporary };
-    let mut child = command
-        .arg("confined-command")
-        .env("TMPDIR", temporary)
-        .env("XDG_CACHE_HOME", temporary.join(".cache"))
-        // npm ignores `XDG_CACHE_HOME`, and its default directory in the home does not exist.
-        .env("npm_config_cache", temporary.join(".cache/npm"))
-        .envs(surroundings.environment.iter().map(|(name, value)| (*name, value)))
-        .stdin(Stdio::from(OwnedFd::from(theirs)))
-        .spawn()
-        .map_err(|source| {
-            let program = command.get_program().into();
-            ConfineError::new(ConfineStep::StartSandbox, StepProblem::Spawn { program, source })
-        })?;
-    // The command object holds the other end of the pair.
-    drop(command);
+    let mut child = start.start(theirs, added_environment(surroundings))?;
     let sockets = match (order.level, order.network) {
         (SandboxLevel::Full, false) => SocketAccess::Own,
         (SandboxLevel::Full, true) => SocketAccess::OwnAndNetwork,
@@ -344,8 +333,22 @@ fn run_command(
     }
 }
 
+/// Returns the variables that the command gets in addition to those of the supervisor.
+fn added_environment(surroundings: &SandboxSpec<'_>) -> Vec<(OsString, OsString)> {
+    let is_private = surroundings.level == SandboxLevel::Full;
+    let temporary = if is_private { Path::new("/tmp") } else { surroundings.temporary };
+    let places = [
+        ("TMPDIR", temporary.to_owned()),
+        ("XDG_CACHE_HOME", temporary.join(".cache")),
+        // npm ignores `XDG_CACHE_HOME`, and its default directory in the home does not exist.
+        ("npm_config_cache", temporary.join(".cache/npm")),
+    ];
+    let all = places.into_iter().chain(surroundings.environment.iter().cloned());
+    all.map(|(name, path)| (name.into(), path.into())).collect()
+}
+
 fn wait_for_command(
-    child: &mut Child,
+    child: &mut SandboxProcess,
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
 ) -> Result<CommandExitKind, ConfineError> {
@@ -356,14 +359,14 @@ fn wait_for_command(
             return Ok(exit_kind(status));
         }
         if host.is_closed() {
-            terminate_gracefully(child, order.level);
+            terminate_gracefully(child, order.namespaces.as_ref());
             return Ok(CommandExitKind::Stopped);
         }
         // The kernel does not enforce the process limit for root.
         if os::count_descendants() > most {
             return Ok(CommandExitKind::TooManyProcesses);
         }
-        os::wait_for_child_or_link(child, host, POLL_INTERVAL).map_err(failed)?;
+        os::wait_for_child_or_link(child.pid(), host, POLL_INTERVAL).map_err(failed)?;
     }
 }
 
@@ -371,8 +374,8 @@ fn exit_kind(status: ExitStatus) -> CommandExitKind {
     CommandExitKind::Exited(exit_code(status))
 }
 
-fn terminate_gracefully(child: &mut Child, level: SandboxLevel) {
-    os::terminate_descendants(os::sandbox_process_depth(level));
+fn terminate_gracefully(child: &mut SandboxProcess, namespaces: Option<&NamespaceMaker>) {
+    os::terminate_descendants(os::sandbox_process_depth(namespaces));
     let deadline = Instant::now() + GRACE_PERIOD;
     while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(5));
@@ -385,6 +388,7 @@ struct PrivateDirs {
     temporary: PathBuf,
     empty_file: PathBuf,
     empty_directory: PathBuf,
+    root: PathBuf,
     /// The directory for copies of settings, created on demand.
     settings: PathBuf,
 }
@@ -398,17 +402,19 @@ impl PrivateDirs {
             .tempdir_in(parent)?;
         // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
         let path = folder.path().canonicalize()?;
-        let [temporary, empty_file, empty_folder, settings] =
-            ["tmp", "file", "folder", "settings"].map(|name| path.join(name));
+        let [temporary, empty_file, empty_folder, root, settings] =
+            ["tmp", "file", "folder", "root", "settings"].map(|name| path.join(name));
         let private = Self {
             directory: folder,
             temporary,
             empty_file,
             empty_directory: empty_folder,
+            root,
             settings,
         };
         std::fs::create_dir(&private.temporary)?;
         std::fs::create_dir(&private.empty_directory)?;
+        std::fs::create_dir(&private.root)?;
         std::fs::write(&private.empty_file, "")?;
         for path in [&private.empty_file, &private.empty_directory] {
             std::fs::set_permissions(path, Permissions::from_mode(0o000))?;

@@ -23,6 +23,26 @@ pub enum LevelUnavailable {
     /// The level failed its self-test.
     #[error(transparent)]
     SelfTest(#[from] SelfTestError),
+    /// Neither this program nor bubblewrap can create the namespaces that the level needs.
+    #[error("it needs namespaces, and this system does not allow them ({own}); {bubblewrap}")]
+    Namespaces {
+        /// The result of the test with namespaces that this program creates.
+        own: SelfTestError,
+        /// Why bubblewrap cannot create them either.
+        bubblewrap: BubblewrapUnavailable,
+    },
+}
+
+/// The reason why bubblewrap cannot create the namespaces of a command.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BubblewrapUnavailable {
+    /// It is missing, or cannot be used.
+    #[error(transparent)]
+    Prerequisite(#[from] PrerequisiteError),
+    /// The self-test with it failed.
+    #[error("with bubblewrap: {0}")]
+    SelfTest(#[from] SelfTestError),
 }
 
 /// Something that a sandbox level needs and that this machine lacks.

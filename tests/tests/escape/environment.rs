@@ -41,10 +41,14 @@ pub(super) struct ProbeEnvironment {
 
 impl ProbeEnvironment {
     pub(super) fn new(level: SandboxLevel) -> Self {
+        Self::with_host(new_host(level))
+    }
+
+    /// The same around commands of this host.
+    pub(super) fn with_host(test_host: TestHost) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let id = std::process::id();
-        let test_host = new_host(level);
         write_files(&test_host);
         let outside = tempfile::tempdir().expect("a folder");
         let path = |name: &str| outside.path().join(name);

@@ -196,7 +196,15 @@ fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
         }
         found.extend(more);
     }
+    // The first process of a command's namespace has a process ID in each of two namespaces. It
+    // keeps the command line of the supervisor, whose child it is.
+    let is_outside = |pid: u32| {
+        let status = text(pid, "status");
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+        ids.is_some_and(|ids| ids.split_ascii_whitespace().count() == 1)
+    };
     found.retain(|pid| words.iter().any(|word| text(*pid, "cmdline").contains(word)));
+    found.retain(|pid| is_outside(*pid));
     found
 }
 

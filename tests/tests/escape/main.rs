@@ -20,6 +20,7 @@ mod environment;
 mod large_trees;
 mod lifetime;
 mod matrix;
+mod namespaces;
 mod planted_links;
 mod planted_named;
 mod planted_repositories;
@@ -32,6 +33,7 @@ mod users;
 use std::sync::Arc;
 
 use cofferdam::policy::{Capability, CommandLimits, CommandRules, SandboxLevel};
+use cofferdam::sandbox::CommandSandbox;
 use cofferdam_tests::guests::{TestGuest, TestHost, TestHostBuilder, commands};
 
 /// The levels that close something.
@@ -54,13 +56,17 @@ fn host_with_rules(rules: CommandRules) -> TestHost {
 }
 
 fn host_builder(rules: CommandRules) -> TestHostBuilder {
+    host_builder_with(commands(rules))
+}
+
+fn host_builder_with(commands: CommandSandbox) -> TestHostBuilder {
     let guest = TestGuest::from_file("command")
         .with_replacement("{{directory}}", "")
         .with_replacement("{{timeout}}", "60")
         .with_requested(&[Capability::RunCommands]);
     TestHostBuilder::default()
         .with_guest(&guest)
-        .with_commands(Arc::new(commands(rules)))
+        .with_commands(Arc::new(commands))
         .with_output_limit(4 << 20)
 }
 

@@ -8,6 +8,7 @@ use std::path::Path;
 use cofferdam::policy::SandboxLevel;
 
 use super::environment::ProbeEnvironment;
+use super::namespaces::host_with_bubblewrap;
 use super::probes::{ALL, ControlOutcome, EscapeProbe, ProbeOutcome};
 
 const BEGIN: &str = "<!-- measured: begin -->\n";
@@ -22,10 +23,19 @@ fn find_deviations(
     level: SandboxLevel,
     expected: impl Fn(&EscapeProbe) -> Option<ProbeOutcome>,
 ) -> Vec<String> {
+    find_deviations_in(level, expected, || ProbeEnvironment::new(level))
+}
+
+/// The same in environments of another kind.
+fn find_deviations_in(
+    level: SandboxLevel,
+    expected: impl Fn(&EscapeProbe) -> Option<ProbeOutcome>,
+    new_environment: impl Fn() -> ProbeEnvironment,
+) -> Vec<String> {
     let mut surprises = Vec::new();
     for probe in all_probes() {
         let Some(expected) = expected(probe) else { continue };
-        let (fate, said) = ProbeEnvironment::new(level).run(probe);
+        let (fate, said) = new_environment().run(probe);
         if std::mem::discriminant(&fate) != std::mem::discriminant(&expected) {
             let said: String = said.chars().take(300).collect();
             surprises.push(format!(
@@ -61,6 +71,16 @@ fn without_a_sandbox_the_probes_do_what_they_say() {
 fn full_closes_or_undoes_everything() {
     assert!(all_probes().all(|probe| !matches!(probe.full_outcome, ProbeOutcome::Allowed(_))));
     let surprises = find_deviations(SandboxLevel::Full, |probe| Some(probe.full_outcome));
+    assert!(surprises.is_empty(), "{}", surprises.join("\n"));
+}
+
+#[test]
+fn full_with_bubblewrap_does_the_same() {
+    let surprises = find_deviations_in(
+        SandboxLevel::Full,
+        |probe| Some(probe.full_outcome),
+        || ProbeEnvironment::with_host(host_with_bubblewrap()),
+    );
     assert!(surprises.is_empty(), "{}", surprises.join("\n"));
 }
 

@@ -7,7 +7,7 @@
 
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -15,16 +15,22 @@ use rustix::process::{Pid, Resource, Signal, getpid, kill_process_group, setsid}
 
 use super::other_process::set_limit;
 use super::seatbelt::SeatbeltProfile;
+pub(crate) use super::without_namespaces::{CommandStart, ForkedProcess};
 use crate::error::{RemainingProcesses, StepProblem};
+use crate::protocol::NamespaceMaker;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
-    SupervisorLink,
+    SandboxStart, SupervisorLink,
 };
 use cofferdam_policy::SandboxLevel;
 
 const SANDBOX_EXEC: &str = "/usr/bin/sandbox-exec";
 
 pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
+    Err(PrerequisiteError::Namespaces)
+}
+
+pub(crate) fn check_namespaces() -> Result<(), PrerequisiteError> {
     Err(PrerequisiteError::Namespaces)
 }
 
@@ -43,13 +49,13 @@ pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
     }
 }
 
-pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
+pub(crate) fn sandbox_process_depth(_: Option<&NamespaceMaker>) -> usize {
     0
 }
 
-pub(crate) fn sandbox_command(
+pub(crate) fn plan_sandbox(
     around: &SandboxSpec<'_>,
-) -> Result<(Command, CommandPaths), ConfineError> {
+) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     let mut read = around.paths.read.clone();
     read.extend(
         [
@@ -79,7 +85,7 @@ pub(crate) fn sandbox_command(
     })?;
     let mut command = Command::new(SANDBOX_EXEC);
     command.arg("-p").arg(text).arg(around.program).current_dir(around.directory);
-    Ok((command, around.paths.clone()))
+    Ok((SandboxStart::Program(command), around.paths.clone()))
 }
 
 /// Applies limits and a new session. The Seatbelt profile is active already.
@@ -177,7 +183,7 @@ fn descendants() -> Vec<Pid> {
 /// Waits until the child ends, the link closes, or the time is over. Polls often, because macOS has
 /// no descriptor for the end of a child.
 pub(crate) fn wait_for_child_or_link(
-    _: &Child,
+    _: Pid,
     link: &SupervisorLink,
     at_most: Duration,
 ) -> std::io::Result<()> {

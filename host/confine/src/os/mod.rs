@@ -19,6 +19,9 @@ use linux as command_sandbox;
 #[cfg(any(all(feature = "commands", target_os = "macos"), test))]
 mod seatbelt;
 
+#[cfg(not(all(feature = "commands", target_os = "linux")))]
+mod without_namespaces;
+
 #[cfg(all(feature = "commands", target_os = "macos"))]
 mod macos;
 #[cfg(all(feature = "commands", target_os = "macos"))]
@@ -30,9 +33,10 @@ mod no_sandbox;
 use no_sandbox as command_sandbox;
 
 pub(super) use command_sandbox::{
-    adopt_orphans, check_kernel_support, close_inherited_files, confine_this_process,
-    count_descendants, end_processes_of, find_bubblewrap, kill_descendants, known_gaps,
-    sandbox_command, sandbox_process_depth, terminate_descendants, wait_for_child_or_link,
+    CommandStart, ForkedProcess, adopt_orphans, check_kernel_support, check_namespaces,
+    close_inherited_files, confine_this_process, count_descendants, end_processes_of,
+    find_bubblewrap, kill_descendants, known_gaps, plan_sandbox, sandbox_process_depth,
+    terminate_descendants, wait_for_child_or_link,
 };
 pub(super) use own_process::{current_program, limit_compiler, protect_process_memory};
 

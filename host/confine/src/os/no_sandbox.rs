@@ -2,13 +2,16 @@
 //! the feature `commands` is disabled.
 
 use std::path::PathBuf;
-use std::process::{Child, Command};
 use std::time::Duration;
 
+use rustix::process::Pid;
+
+pub(crate) use super::without_namespaces::{CommandStart, ForkedProcess};
 use crate::error::RemainingProcesses;
+use crate::protocol::NamespaceMaker;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
-    SupervisorLink,
+    SandboxStart, SupervisorLink,
 };
 use cofferdam_policy::SandboxLevel;
 
@@ -25,6 +28,10 @@ pub(crate) fn find_bubblewrap() -> Result<PathBuf, PrerequisiteError> {
     Err(missing())
 }
 
+pub(crate) fn check_namespaces() -> Result<(), PrerequisiteError> {
+    Err(missing())
+}
+
 pub(crate) fn check_kernel_support() -> Result<(), PrerequisiteError> {
     Err(missing())
 }
@@ -33,13 +40,13 @@ pub(crate) fn known_gaps(_: SandboxLevel) -> Vec<&'static str> {
     Vec::new()
 }
 
-pub(crate) fn sandbox_process_depth(_: SandboxLevel) -> usize {
+pub(crate) fn sandbox_process_depth(_: Option<&NamespaceMaker>) -> usize {
     0
 }
 
-pub(crate) fn sandbox_command(
+pub(crate) fn plan_sandbox(
     _: &SandboxSpec<'_>,
-) -> Result<(Command, CommandPaths), ConfineError> {
+) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     Err(ConfineError::new(ConfineStep::PlanSandbox, missing()))
 }
 
@@ -74,7 +81,7 @@ pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
 }
 
 pub(crate) fn wait_for_child_or_link(
-    _: &Child,
+    _: Pid,
     _: &SupervisorLink,
     at_most: Duration,
 ) -> std::io::Result<()> {

@@ -48,7 +48,7 @@ impl SupervisorHandle {
         let rules = commands.rules();
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
-            level,
+            commands.setup_at(level),
             place,
             rules.network,
         );

@@ -1,11 +1,13 @@
 //! The sandbox of commands on Linux.
 //!
 //! There are two sandbox levels, both with Landlock and a system call filter. The level `full` adds
-//! namespaces that bubblewrap creates.
+//! namespaces, which the supervisor creates itself, or bubblewrap where only that is allowed.
 
 mod bubblewrap;
 mod descendants;
 mod landlock_rules;
+mod mount_plan;
+mod namespaces;
 mod seccomp;
 mod syscalls;
 
@@ -14,7 +16,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -22,16 +24,19 @@ use rustix::process::{Pid, PidfdFlags, Resource, pidfd_open, setsid};
 
 use super::linux_process::{SELF_EXE, set_limit};
 use crate::error::StepProblem;
+use crate::protocol::NamespaceMaker;
 use crate::{
     CommandPaths, ConfineError, ConfineStep, ConfinementSpec, PrerequisiteError, SandboxSpec,
-    SupervisorLink,
+    SandboxStart, SupervisorLink,
 };
 use cofferdam_policy::{CommandLimits, SandboxLevel};
+use mount_plan::MountPlan;
 
 pub(crate) use bubblewrap::find as find_bubblewrap;
 pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
+pub(crate) use namespaces::{CommandStart, ForkedProcess};
 
 /// Resolves the result of [`current_program`](super::current_program) to a path in the file system.
 ///
@@ -50,6 +55,11 @@ fn resolve_program(program: &Path) -> Result<PathBuf, ConfineError> {
             Err(ConfineError::new(ConfineStep::FindProgram, StepProblem::ProgramReplaced(path)))
         }
     }
+}
+
+/// Does nothing: only the self-test shows whether this system allows namespaces.
+pub(crate) fn check_namespaces() -> Result<(), PrerequisiteError> {
+    Ok(())
 }
 
 /// Checks that the kernel supports [`SandboxLevel::Kernel`].
@@ -74,13 +84,27 @@ pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
     }
 }
 
-/// Returns the command that starts [`confine_this_process`], and the paths visible to it.
-pub(crate) fn sandbox_command(
+/// Plans the sandbox of a command, and returns the paths visible in it.
+pub(crate) fn plan_sandbox(
     surroundings: &SandboxSpec<'_>,
-) -> Result<(Command, CommandPaths), ConfineError> {
-    match surroundings.level {
-        SandboxLevel::Full => bubblewrap::sandbox_command(surroundings),
-        SandboxLevel::Kernel => {
+) -> Result<(SandboxStart, CommandPaths), ConfineError> {
+    match (surroundings.level, surroundings.namespaces) {
+        (SandboxLevel::Full, Some(NamespaceMaker::Supervisor)) => {
+            let plan = MountPlan::new(surroundings)?;
+            let paths = plan.paths.clone();
+            let start = CommandStart {
+                plan,
+                root: surroundings.root.to_owned(),
+                directory: surroundings.directory.to_owned(),
+                network: surroundings.network,
+            };
+            Ok((SandboxStart::InNamespaces(start), paths))
+        }
+        (SandboxLevel::Full, Some(NamespaceMaker::Bubblewrap(program))) => {
+            let (command, paths) = bubblewrap::sandbox_command(program, surroundings)?;
+            Ok((SandboxStart::Program(command), paths))
+        }
+        (SandboxLevel::Kernel, _) => {
             let mut command = Command::new(surroundings.program);
             command.arg0("cofferdam").current_dir(surroundings.directory);
             let mut places = surroundings.paths.clone();
@@ -88,20 +112,21 @@ pub(crate) fn sandbox_command(
             places
                 .write
                 .extend([surroundings.workspace.to_owned(), surroundings.temporary.to_owned()]);
-            Ok((command, places))
+            Ok((SandboxStart::Program(command), places))
         }
-        SandboxLevel::None => {
+        (SandboxLevel::Full, None) | (SandboxLevel::None, _) => {
             Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::NoSandboxAtLevel))
         }
     }
 }
 
 /// Returns how many generations of a command's processes belong to the sandbox itself.
-pub(crate) fn sandbox_process_depth(level: SandboxLevel) -> usize {
-    match level {
+pub(crate) fn sandbox_process_depth(namespaces: Option<&NamespaceMaker>) -> usize {
+    match namespaces {
+        Some(NamespaceMaker::Supervisor) => 1,
         // bubblewrap, and its first process in the namespace.
-        SandboxLevel::Full => 2,
-        SandboxLevel::Kernel | SandboxLevel::None => 0,
+        Some(NamespaceMaker::Bubblewrap(_)) => 2,
+        None => 0,
     }
 }
 
@@ -117,19 +142,23 @@ pub(crate) fn confine_this_process(
     let _ = setsid();
     let _ = rustix::process::setpriority_process(None, 0);
     limit_command(&confinement.limits).map_err(ConfineError::at(ConfineStep::SetLimits))?;
-    let none = rustix::thread::CapabilitySet::empty();
-    let none =
-        rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
-    rustix::thread::set_no_new_privs(true)
-        .map_err(ConfineError::at(ConfineStep::DropPrivileges))?;
-    rustix::thread::set_capabilities(None, none)
-        .map_err(ConfineError::at(ConfineStep::DropPrivileges))?;
+    drop_privileges()?;
     // This comes after dropping capabilities, which could clear the signal. If the supervisor is
     // gone by now, it never receives the readiness message.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(ConfineError::at(ConfineStep::FollowSupervisor))?;
     landlock_rules::apply(&confinement.paths, confinement.sockets)?;
     seccomp::apply(confinement.sockets).map_err(ConfineError::at(ConfineStep::ApplySeccomp))
+}
+
+/// Gives up all capabilities of this process, and the way to get new ones.
+fn drop_privileges() -> Result<(), ConfineError> {
+    let none = rustix::thread::CapabilitySet::empty();
+    let none =
+        rustix::thread::CapabilitySets { effective: none, permitted: none, inheritable: none };
+    rustix::thread::set_no_new_privs(true)
+        .and_then(|()| rustix::thread::set_capabilities(None, none))
+        .map_err(ConfineError::at(ConfineStep::DropPrivileges))
 }
 
 /// Closes all file descriptors that the parent process left open, except standard streams and the
@@ -164,11 +193,11 @@ fn limit_command(limits: &CommandLimits) -> std::io::Result<()> {
 
 /// Waits until the child ends, the other end of the link closes, or the time is over.
 pub(crate) fn wait_for_child_or_link(
-    child: &Child,
+    child: Pid,
     link: &SupervisorLink,
     at_most: Duration,
 ) -> std::io::Result<()> {
-    let ended = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
+    let ended = pidfd_open(child, PidfdFlags::empty())?;
     let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(at_most.subsec_nanos()) };
     let mut both =
         [PollFd::new(&ended, PollFlags::IN), PollFd::from_borrowed_fd(link.as_fd(), PollFlags::IN)];

@@ -1,0 +1,250 @@
+//! The file system of a command: what it mounts where, in order.
+//!
+//! The command gets its own root with only the visible paths mounted. Protected paths below the
+//! workspace are mounted over themselves read-only, or replaced by an empty file or directory
+//! without permissions. The directories above them are mounted over themselves too, because a mount
+//! point cannot be renamed and replaced. All mounts vanish with the mount namespace, and nothing of
+//! them is on the disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::StepProblem;
+use crate::{CommandPaths, ConfineError, ConfineStep, SandboxSpec};
+use cofferdam_policy::PathProtection;
+
+/// The maximum number of mounts. More would delay the start of the command noticeably.
+const MAX_MOUNTS: usize = 1500;
+/// Files of `/proc` that reveal or change the state of the machine, even without privileges.
+const MASKED_PATHS: &[&str] = &[
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/key-users",
+    "/proc/sysrq-trigger",
+    "/proc/timer_list",
+    "/proc/kmsg",
+];
+
+/// The mounts of a command's root, outer paths first. A later mount covers an earlier one.
+#[derive(Debug)]
+pub(super) struct MountPlan {
+    pub(super) steps: Vec<MountStep>,
+    /// The paths that the command can see in its root.
+    pub(super) paths: CommandPaths,
+}
+
+/// One step of creating the root of a command. All paths are absolute.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum MountStep {
+    /// An empty directory, with its parents.
+    Directory(PathBuf),
+    /// A writable directory in memory.
+    Memory(PathBuf),
+    /// The processes of the command's namespace.
+    Processes(PathBuf),
+    /// Devices without effect on the machine, shared memory, and pseudo-terminals.
+    Devices(PathBuf),
+    /// A symbolic link.
+    Link {
+        /// The text of the link.
+        target: PathBuf,
+        /// The place of the link.
+        at: PathBuf,
+    },
+    /// A file or directory of the host, with everything that is mounted below it.
+    Bind {
+        /// The path outside.
+        from: PathBuf,
+        /// The path in the root of the command.
+        to: PathBuf,
+        access: BindAccess,
+        presence: BindPresence,
+    },
+}
+
+/// What a command may do with a mounted file or directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BindAccess {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// Whether the outer path of a mount has to exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BindPresence {
+    Required,
+    /// Without the outer path, there is no mount.
+    IfExists,
+}
+
+impl MountPlan {
+    /// Plans the root of a command.
+    ///
+    /// # Errors
+    /// The workspace is the root directory, or its protected paths need too many mounts.
+    pub(super) fn new(around: &SandboxSpec<'_>) -> Result<Self, ConfineError> {
+        if around.workspace == Path::new("/") {
+            return Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::WholeFileSystem));
+        }
+        let mut steps = MountSteps(vec![
+            MountStep::Directory("/run".into()),
+            MountStep::Processes("/proc".into()),
+            MountStep::Devices("/dev".into()),
+        ]);
+        // Some files of `/proc/sys` can be written by user ID 0 even without capabilities.
+        steps.bind_read_only(Path::new("/proc/sys"), Path::new("/proc/sys"));
+        for path in MASKED_PATHS.iter().map(Path::new).filter(|path| path.exists()) {
+            steps.bind_read_only(around.empty_file, path);
+        }
+        steps.bind(around.temporary, Path::new("/tmp"));
+        steps.bind(around.temporary, Path::new("/var/tmp"));
+        let mut paths = mount_visible_paths(around, &mut steps);
+        steps.bind(around.workspace, around.workspace);
+        mount_protections(around, &mut steps)?;
+        paths.read.push("/proc".into());
+        paths.write.extend(["/tmp", "/var/tmp", "/dev"].map(PathBuf::from));
+        paths.write.push(around.workspace.to_owned());
+        Ok(Self { steps: steps.0, paths })
+    }
+}
+
+/// The steps planned so far.
+struct MountSteps(Vec<MountStep>);
+
+impl MountSteps {
+    fn push_bind(&mut self, from: &Path, to: &Path, access: BindAccess, presence: BindPresence) {
+        let (from, to) = (from.to_owned(), to.to_owned());
+        self.0.push(MountStep::Bind { from, to, access, presence });
+    }
+
+    fn bind(&mut self, from: &Path, to: &Path) {
+        self.push_bind(from, to, BindAccess::ReadWrite, BindPresence::Required);
+    }
+
+    fn bind_read_only(&mut self, from: &Path, to: &Path) {
+        self.push_bind(from, to, BindAccess::ReadOnly, BindPresence::Required);
+    }
+}
+
+/// Mounts an empty home and the readable and writable paths outside the workspace, outer paths
+/// first.
+fn mount_visible_paths(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> CommandPaths {
+    let mut places = around.paths.clone();
+    if let Some(home) = around.home {
+        steps.0.push(MountStep::Memory(home.to_owned()));
+        places.write.push(home.to_owned());
+    }
+    let read = around.paths.read.iter().map(|path| (path, BindAccess::ReadOnly));
+    let write = around.paths.write.iter().map(|path| (path, BindAccess::ReadWrite));
+    let mut all: Vec<_> = read.chain(write).collect();
+    all.sort_by_key(|(path, _)| path.components().count());
+    for (path, access) in all {
+        match fs::read_link(path) {
+            // `/bin` is a link to `usr/bin` on most systems, and stays one.
+            Ok(target) if target.is_relative() && path.parent() == Some(Path::new("/")) => {
+                steps.0.push(MountStep::Link { target, at: path.clone() });
+            }
+            Ok(_) | Err(_) => steps.push_bind(path, path, access, BindPresence::IfExists),
+        }
+    }
+    for (path, copy) in around.copies.iter().filter(|(path, _)| !path.starts_with(around.workspace))
+    {
+        steps.bind_read_only(copy, path);
+    }
+    places
+}
+
+fn mount_protections(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> Result<(), ConfineError> {
+    let mut pinned: Vec<PathBuf> = Vec::new();
+    for (path, how, _) in around.protected {
+        let above = || {
+            path.ancestors()
+                .skip(1)
+                .filter(|above| !above.as_os_str().is_empty())
+                .map(Path::to_owned)
+        };
+        match how {
+            PathProtection::Pinned => pinned.extend(above().chain([path.clone()])),
+            PathProtection::ReadOnly | PathProtection::Hidden => pinned.extend(above()),
+        }
+    }
+    pinned.sort();
+    pinned.dedup();
+    let sockets: Vec<PathBuf> = around
+        .sockets
+        .iter()
+        .map(|path| around.workspace.join(path))
+        .filter(|path| !is_covered(around, path))
+        .collect();
+    let mounts =
+        around.protected.iter().filter(|(_, how, _)| *how != PathProtection::Pinned).count()
+            + pinned.len()
+            + sockets.len()
+            + around.copies.len();
+    if mounts > MAX_MOUNTS {
+        let (directory, count) = fullest_directory(around);
+        let problem = StepProblem::TooManyMounts { mounts, limit: MAX_MOUNTS, directory, count };
+        return Err(ConfineError::new(ConfineStep::PlanSandbox, problem));
+    }
+    // Outer directories come first, because a mount covers earlier mounts below it.
+    for path in pinned
+        .iter()
+        .map(|path| around.workspace.join(path))
+        .filter(|path| path.is_dir() && !path.is_symlink())
+    {
+        steps.bind(&path, &path);
+    }
+    let mut mounted = Vec::new();
+    for (path, how, kind) in around.protected {
+        let whole = around.workspace.join(path);
+        // A mount over a link applies to its target. A target inside the workspace is protected
+        // there.
+        let target = if kind.is_symlink() { whole.canonicalize().ok() } else { Some(whole) };
+        let Some(target) = target
+            .filter(|target| target.starts_with(around.workspace) && target != around.workspace)
+        else {
+            continue;
+        };
+        let copy =
+            around.copies.iter().find(|(of, _)| *of == target).map(|(_, copy)| copy.as_path());
+        match how {
+            PathProtection::Pinned => {}
+            // A hidden target must stay hidden.
+            PathProtection::ReadOnly if kind.is_symlink() && is_covered(around, &target) => {}
+            PathProtection::ReadOnly => steps.bind_read_only(copy.unwrap_or(&target), &target),
+            PathProtection::Hidden if target.is_dir() => {
+                steps.bind_read_only(around.empty_directory, &target)
+            }
+            PathProtection::Hidden => steps.bind_read_only(around.empty_file, &target),
+        }
+        mounted.push(target);
+    }
+    let is_left = |path: &Path| {
+        path.starts_with(around.workspace)
+            && !is_covered(around, path)
+            && !mounted.iter().any(|known| known == path)
+    };
+    for (path, copy) in around.copies.iter().filter(|(path, _)| is_left(path)) {
+        steps.bind_read_only(copy, path);
+    }
+    // The process that listens on a socket runs outside the sandbox.
+    sockets.iter().for_each(|socket| steps.bind_read_only(around.empty_file, socket));
+    Ok(())
+}
+
+/// Returns whether a mount over this path or over a directory above it hides the path already.
+fn is_covered(around: &SandboxSpec<'_>, path: &Path) -> bool {
+    let hidden = around.protected.iter().filter(|(_, how, _)| *how == PathProtection::Hidden);
+    hidden.map(|(path, ..)| around.workspace.join(path)).any(|hidden| path.starts_with(hidden))
+}
+
+/// Returns the directory with the most protected files, and their number.
+fn fullest_directory(around: &SandboxSpec<'_>) -> (PathBuf, usize) {
+    let mut counts = std::collections::BTreeMap::<&Path, usize>::new();
+    for (path, ..) in around.protected {
+        *counts.entry(path.parent().unwrap_or(Path::new(""))).or_default() += 1;
+    }
+    let (folder, most) =
+        counts.into_iter().max_by_key(|(_, count)| *count).unwrap_or((Path::new(""), 0));
+    (around.workspace.join(folder), most)
+}

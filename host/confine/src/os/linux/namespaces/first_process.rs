@@ -1,0 +1,179 @@
+//! The first process of a command's namespaces.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::PathBuf;
+use std::process::ExitStatus;
+
+use nix::sched::CloneFlags;
+use rustix::io::Errno;
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, WaitOptions, chdir, set_dumpable_behavior,
+    set_parent_process_death_signal, setsid, wait,
+};
+use rustix::system::sethostname;
+
+use super::super::mount_plan::MountPlan;
+use super::super::{close_inherited_files, drop_privileges};
+use super::command_root::enter_root;
+use super::fork::ForkedProcess;
+use super::id_map::IdMap;
+use super::loopback;
+use crate::confined_command::become_command;
+use crate::exit_code::exit_code;
+use crate::protocol::ChildReadiness;
+use crate::{ConfineError, ConfineStep, SupervisorLink};
+
+/// The exit code of this process if it fails. The supervisor gets the reason on the link.
+const FAILED: i32 = 71;
+/// The exit code of a command that could not be executed, as in a shell.
+const EXECUTION_FAILED: i32 = 126;
+/// The name of the machine, as the command sees it.
+const HOST_NAME: &[u8] = b"cofferdam";
+
+/// What the first process needs to start a command.
+#[derive(Debug)]
+pub(crate) struct CommandStart {
+    pub(in super::super) plan: MountPlan,
+    /// An empty directory at which the root is mounted.
+    pub(in super::super) root: PathBuf,
+    /// The working directory, as the command sees it.
+    pub(in super::super) directory: PathBuf,
+    /// Whether the command shares the network of the host.
+    pub(in super::super) network: bool,
+}
+
+impl CommandStart {
+    /// Starts the first process of new namespaces, which starts the command with these additional
+    /// variables. The command gets its restrictions on the link.
+    ///
+    /// This process must have one thread only.
+    ///
+    /// # Errors
+    /// The namespaces cannot be created. Later errors arrive on the link.
+    pub(crate) fn start(
+        self,
+        link: SupervisorLink,
+        environment: Vec<(OsString, OsString)>,
+    ) -> Result<ForkedProcess, ConfineError> {
+        let failed = ConfineError::at::<std::io::Error>;
+        let mut namespaces = CloneFlags::CLONE_NEWUSER
+            | CloneFlags::CLONE_NEWNS
+            | CloneFlags::CLONE_NEWPID
+            | CloneFlags::CLONE_NEWIPC
+            | CloneFlags::CLONE_NEWUTS
+            | CloneFlags::CLONE_NEWCGROUP;
+        if !self.network {
+            namespaces |= CloneFlags::CLONE_NEWNET;
+        }
+        let ids = IdMap::for_child().map_err(failed(ConfineStep::EnterNamespaces))?;
+        let (mut ours, theirs) =
+            UnixStream::pair().map_err(failed(ConfineStep::EnterNamespaces))?;
+        let ids = &ids;
+        let child =
+            ForkedProcess::start(namespaces, move || self.run(ids, theirs, link, environment))
+                .map_err(failed(ConfineStep::EnterNamespaces))?;
+        ids.write_from_outside(child.pid())
+            .and_then(|()| ours.write_all(&[1]))
+            .map_err(failed(ConfineStep::EnterNamespaces))?;
+        Ok(child)
+    }
+
+    /// Prepares the namespaces, starts the command, and returns the exit code of this process.
+    fn run(
+        self,
+        ids: &IdMap,
+        outside: UnixStream,
+        mut link: SupervisorLink,
+        environment: Vec<(OsString, OsString)>,
+    ) -> i32 {
+        let started = self.prepare(ids, outside, &link).and_then(|()| {
+            let link = &mut link;
+            ForkedProcess::start(CloneFlags::empty(), move || execute(link, environment))
+                .map_err(ConfineError::at(ConfineStep::StartSandbox))
+        });
+        let command = match started.and_then(|command| drop_everything().map(|()| command)) {
+            Ok(command) => command,
+            Err(error) => {
+                // If this fails too, the supervisor is gone.
+                let _ = link.send(&ChildReadiness::Failed(error.encode()));
+                return FAILED;
+            }
+        };
+        drop(link);
+        wait_for_all_until(command.pid()).map_or(FAILED, exit_code)
+    }
+
+    fn prepare(
+        &self,
+        ids: &IdMap,
+        outside: UnixStream,
+        link: &SupervisorLink,
+    ) -> Result<(), ConfineError> {
+        let failed = ConfineError::at::<std::io::Error>;
+        set_parent_process_death_signal(Some(Signal::KILL))
+            .map_err(ConfineError::at(ConfineStep::FollowSupervisor))?;
+        take_ids(ids, outside).map_err(failed(ConfineStep::EnterNamespaces))?;
+        close_inherited_files(Some(link)).map_err(failed(ConfineStep::CloseInheritedFiles))?;
+        // Signals that a terminal sends to the group of the supervisor are not for this process.
+        let _ = setsid();
+        sethostname(HOST_NAME)
+            .map_err(std::io::Error::from)
+            .map_err(failed(ConfineStep::EnterNamespaces))?;
+        if !self.network {
+            loopback::switch_on().map_err(failed(ConfineStep::EnterNamespaces))?;
+        }
+        enter_root(&self.plan, &self.root)?;
+        chdir(&self.directory).map_err(std::io::Error::from).map_err(failed(ConfineStep::MountRoot))
+    }
+}
+
+/// Waits until the parent has set its part of the IDs, and sets the rest.
+fn take_ids(ids: &IdMap, mut outside: UnixStream) -> std::io::Result<()> {
+    outside.read_exact(&mut [0])?;
+    // `/proc/self/uid_map` belongs to the user only while others may read the memory of this
+    // process, which holds nothing but the request.
+    let _ = set_dumpable_behavior(DumpableBehavior::Dumpable);
+    let written = ids.write_from_inside();
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    written
+}
+
+/// Becomes the command. Returns an exit code if that fails.
+fn execute(link: &mut SupervisorLink, environment: Vec<(OsString, OsString)>) -> i32 {
+    match become_command(link, environment) {
+        Ok(()) => 0,
+        Err(error) => {
+            // The link is closed to errors after the restrictions are active.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            EXECUTION_FAILED
+        }
+    }
+}
+
+/// Gives up the output, which belongs to the command alone, and all privileges in the namespaces.
+fn drop_everything() -> Result<(), ConfineError> {
+    let nothing = File::options().read(true).write(true).open("/dev/null");
+    let nothing = nothing.map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
+    rustix::stdio::dup2_stdin(&nothing)
+        .and_then(|()| rustix::stdio::dup2_stdout(&nothing))
+        .and_then(|()| rustix::stdio::dup2_stderr(&nothing))
+        .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
+    drop_privileges()
+}
+
+/// Waits for all children, which includes orphans of the namespace, until this one has ended.
+fn wait_for_all_until(command: Pid) -> Option<ExitStatus> {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == command => {
+                return Some(ExitStatus::from_raw(status.as_raw()));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Namespaces that the supervisor of a command creates itself, without another program.
+//!
+//! - The child of the supervisor is the first process of new namespaces: of users, mounts,
+//!   processes, network, IPC, host name and control groups ([`CommandStart`]). It gives itself the
+//!   root that the plan describes. If it ends, the kernel kills all others there.
+//! - The child of that process becomes the command.
+
+mod command_root;
+mod first_process;
+mod fork;
+mod id_map;
+mod loopback;
+mod mount;
+
+pub(crate) use first_process::CommandStart;
+pub(crate) use fork::ForkedProcess;
