@@ -416,7 +416,7 @@ mod tests {
         let text = self::rendered_text(described);
         assert!(
             !text.contains("the end")
-                && text.contains("! Shown only in part; the whole change is in /"),
+                && text.contains("! The change is not shown completely; the whole change is in /"),
             "{text}"
         );
         assert!(text.ends_with("! Not shown: 1 ends of long lines"), "{text}");
@@ -434,7 +434,7 @@ mod tests {
         let text = self::rendered_text(described);
         assert!(
             !text.contains("f199")
-                && text.contains("⋮ 40 of 200 changes left out")
+                && text.contains("⋮ 40 of 200 changes omitted")
                 && text.ends_with("! Not shown: 40 changes"),
             "{text}"
         );
@@ -469,13 +469,13 @@ mod tests {
         let text = rendered_text(described);
         assert!(
             text.starts_with("+line 0\n")
-                && text.contains("⋮ 340 of 500 lines left out\n+line 460\n"),
+                && text.contains("⋮ 340 of 500 lines omitted\n+line 460\n"),
             "{text}"
         );
         // What is not shown is said last, right above the answers.
         let (_, end) = text.split_once("+line 499\n\n").expect("the last line");
         assert!(
-            end.starts_with("  ! Shown only in part; the whole change is in /")
+            end.starts_with("  ! The change is not shown completely; the whole change is in /")
                 && end.ends_with("! Not shown: 340 lines of the diff"),
             "{end}"
         );

@@ -296,7 +296,7 @@ mod tests {
             rm -rf x
           ⋮ 43 empty lines
             echo y;
-          ⋮ 4000 blanks in this line
+          ⋮ 4000 spaces or tabs omitted
           ↳ echo harmless
 
           ! Mind this.

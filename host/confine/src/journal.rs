@@ -315,7 +315,7 @@ mod tests {
             }
             let remarks = recover(&set_aside, workspace.path()).join("");
             assert!(remarks.contains("cannot be undone"), "{make}: {remarks}");
-            assert!(remarks.contains("can be written") == (make == "mode"), "{make}: {remarks}");
+            assert!(remarks.contains("is writable") == (make == "mode"), "{make}: {remarks}");
         }
     }
 }

@@ -161,7 +161,7 @@ mod tests {
         let around = ["home", "home/.local", "home/.local/state", "outer"];
         around.iter().rev().for_each(|path| set(path, 0));
         let notice = modes.put_back().expect("it was changed");
-        assert!(notice.contains("of 4 files or directories"), "{notice}");
+        assert!(notice.contains("permissions of 4 of Cofferdam"), "{notice}");
         around.iter().for_each(|path| assert_eq!(mode(path), 0o755, "{path}"));
         // The same name now refers to another file.
         fs::remove_file(at("config/config.toml")).expect("it goes");

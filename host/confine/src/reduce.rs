@@ -274,9 +274,7 @@ mod tests {
         });
         assert_eq!(names, ["mine", "small"], "{remarks:?}");
         assert!(
-            remarks
-                .iter()
-                .any(|remark| remark.starts_with("large was created with too many entries")),
+            remarks.iter().any(|remark| remark.starts_with("large was created with more entries")),
             "{remarks:?}"
         );
     }

@@ -199,7 +199,7 @@ mod tests {
     fn no_matches_are_said_plainly() {
         assert_eq!(text(&Input::of("seven"), &FILES), "No matches.");
         let past = Input { offset: 9, ..Input::of("two") };
-        assert_eq!(text(&past, &FILES), "No more matches; there are 2 in all.");
+        assert_eq!(text(&past, &FILES), "No more matches; there are 2 in total.");
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
         }
         assert_eq!(
             text(&Input::of("two"), &files),
-            "c:20001:two\n[c: binary from byte 80004 on, not searched further]\n"
+            "c:20001:two\n[c: binary data at byte 80004; the rest was not searched]\n"
         );
     }
 

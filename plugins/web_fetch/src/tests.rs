@@ -115,7 +115,7 @@ fn r122_long_text_continues_at_an_offset() {
     let text = first.to_text();
     assert!(first.truncated && text.len() < 102_400);
     assert!(
-        text.ends_with("[160000 of 260000 bytes of text are left; continue with offset 100000]"),
+        text.ends_with("[160000 of 260000 bytes of text remain; continue with offset 100000]"),
         "{}",
         &text[text.len() - 200..]
     );

@@ -182,7 +182,7 @@ mod tests {
             ("https:///path", "has no host"),
             ("https://me:secret@example.com/", "remove them"),
             ("https://b\u{fc}cher.example/", "xn--"),
-            ("https://exa mple.com/", "' ' belongs to no host"),
+            ("https://exa mple.com/", "' ' is not allowed in a host name"),
             ("https://evil.com\\@example.com/", "remove them"),
         ];
         for (text, expected) in table {

@@ -26,8 +26,8 @@ pub(crate) struct PluginArgs {
 pub(crate) enum PluginCommand {
     /// Create a plugin from a template
     #[command(after_help = "Examples:\n  \
-        cofferdam plugin new line_count --lang python     creates the directory line_count with a \
-        working tool and test cases\n  \
+        cofferdam plugin new line_count --lang python     creates a directory with a working tool \
+        and test cases\n  \
         cofferdam plugin new line_count --lang rust")]
     New {
         /// Name of the plugin and of its first tool

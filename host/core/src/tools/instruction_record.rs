@@ -409,9 +409,8 @@ mod tests {
             .expect("recorded");
         assert_eq!(
             project.begin_session(),
-            [
-                "AGENTS.md was changed since the last session of this project, by the tool write_file"
-            ]
+            ["AGENTS.md was changed since the last session of this project, by the tool \
+                write_file"]
         );
         // A change by a command.
         let before = project.workspace.scan_listed_files();

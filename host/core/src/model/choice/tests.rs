@@ -21,7 +21,7 @@ fn models_are_named_with_or_without_provider() {
     assert!(unknown.contains("ollama:llama3:8b"), "{unknown}");
     assert_eq!(
         "ollama".parse::<ModelSpec>().expect_err("no model named").to_string(),
-        "no model is named for ollama\nhint: write ollama:NAME"
+        "no model is selected for ollama\nhint: write ollama:NAME"
     );
 }
 
@@ -70,7 +70,7 @@ async fn r114_an_address_alone_gets_no_key() {
         settings(&[("ANTHROPIC_API_KEY", "k"), ("COFFERDAM_BASE_URL", "http://127.0.0.1:1/v1")]);
     let alone = choose(None, &settings).await.expect_err("no model for the address").to_string();
     assert!(
-        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is named"),
+        alone.starts_with("a base URL is set (http://127.0.0.1:1/v1), but no model is selected"),
         "{alone}"
     );
     let tags = r#"{"models": [{"name": "llama3.1:8b"}]}"#;

@@ -82,7 +82,7 @@ mod tests {
             let headers = HeaderMap::from_iter([(name.clone(), "x".parse().expect("a value"))]);
             let refused = check(&headers).expect_err(name.as_str()).to_string();
             assert!(
-                refused.starts_with("denied (bad-request): tools may not set the header `"),
+                refused.starts_with("denied (bad-request): tools cannot set the header `"),
                 "{refused}"
             );
         }
