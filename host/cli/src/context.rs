@@ -308,7 +308,8 @@ pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
         Some(_) | None => return None,
     };
     Some(format!(
-        "the workspace {} is {what}: tools can read and commands can change all files in it",
+        "the workspace {} is {what}: tools and commands can access most files in it\nhint: start \
+            Cofferdam in the directory of a project",
         root.display()
     ))
 }

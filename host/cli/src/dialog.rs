@@ -88,11 +88,11 @@ pub(super) enum DialogChoice {
 }
 
 impl DialogChoice {
-    /// Parses a typed line.
+    /// Parses the answer that the user typed.
     ///
     /// # Errors
     ///
-    /// A hint for the user, if the question does not offer this choice.
+    /// The hint to show, if the answer is not one of the offered choices.
     pub(super) fn parse(line: &str, has_scope: bool) -> Result<Self, &'static str> {
         match line.trim() {
             "1" => Ok(Self::Yes),

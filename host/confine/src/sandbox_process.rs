@@ -16,7 +16,7 @@ pub(crate) enum SandboxStart {
     /// A program that becomes the command, or creates the sandbox around it.
     Program(Command),
     /// A child of this process, in namespaces of its own.
-    InNamespaces(os::CommandStart),
+    InNamespaces(os::NamespaceStart),
 }
 
 /// The outermost process of a running sandbox.

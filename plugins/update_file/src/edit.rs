@@ -112,8 +112,8 @@ fn ambiguous(change: &Change<'_>, numbers: &[usize], overlaps: bool) -> ToolErro
         "/old_text",
         if overlaps {
             format!(
-                "old_text occurs in `{path}` at line {} more than once and overlaps itself. \
-                    Nothing was changed. Add surrounding text",
+                "old_text is ambiguous in `{path}`: two matches overlap, the first at line {}. \
+                    Nothing was changed. Add enough surrounding lines to make it unique",
                 numbers[0]
             )
         } else {

@@ -51,7 +51,7 @@ const RESTRICTED_WORDS: &[(&str, &[&str])] = &[
     ("wit_bindgen_", &["authoring"]),
     ("wit_component::", &["authoring"]),
     // A helper process ends with its task.
-    ("std::process::exit", &["cli", "host"]),
+    ("std::process::exit", &["cli", "host", "os"]),
     ("println!", &[]),
     ("eprintln!", &[]),
 ];

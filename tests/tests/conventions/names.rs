@@ -9,7 +9,9 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ("Data", "an associated type of `HasData`"),
     ("Err", "an associated type of `FromStr`"),
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),
+    ("ForkedProcess", "one for each operating system"),
     ("Item", "an associated type of `Iterator`"),
+    ("NamespaceStart", "one for each operating system"),
     ("Value", "an associated type of `Visitor`"),
 ];
 

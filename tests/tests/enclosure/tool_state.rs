@@ -81,7 +81,7 @@ fn r098_a_huge_text_is_not_kept() {
         (
             "5000000",
             ResultStatus::Error,
-            "the tool was stopped: the call transferred more than 4 MiB at once",
+            "the tool was stopped: one transfer of the call exceeded 4 MiB",
         ),
         ("0xfffffff0", ResultStatus::Error, "the tool crashed"),
     ];

@@ -163,7 +163,7 @@ fn a_directory_that_other_programs_obey_is_no_workspace() {
         let ran = home.run(&["-C", directory, "tools", "call", "bash", &input, "--mode", "auto"]);
         assert_eq!(ran.stdout.contains("ran"), !refused, "{directory}: {ran:?}");
         assert_eq!(
-            ran.stderr.contains("as the workspace: the files in"),
+            ran.stderr.contains("as the workspace: other programs run or use the files in"),
             refused,
             "{directory}: {ran:?}"
         );

@@ -1,5 +1,5 @@
-//! Who creates the namespaces of the level `full`: the program itself, bubblewrap where only that is
-//! allowed, or nobody.
+//! The creator of the namespaces at the level `full`: the program itself, bubblewrap where only
+//! that is allowed, or nobody.
 
 use cofferdam::policy::SandboxLevel;
 use cofferdam_tests::guests::{TestHost, commands};

@@ -305,7 +305,7 @@ fn the_settings_of_a_repository_outside_hold_no_secrets_for_commands() {
                 "{ran:?}"
             ),
             _ => assert!(
-                ran.stdout.contains("main/.git/config holds a secret, so commands"),
+                ran.stdout.contains("main/.git/config contains a secret, so commands"),
                 "{ran:?}"
             ),
         }

@@ -148,12 +148,12 @@ fn a_tool_that_cannot_stand_it_is_told_what_it_did() {
     let table = [
         (
             yes(),
-            "the declaration is stable, and calls of undeclared names fail",
-            "it accepts calls of the undeclared tool `not_yes`",
+            "the declaration is stable, and calls to undeclared tools fail",
+            "the plugin accepts calls to the undeclared tool `not_yes`",
         ),
         (
             TestGuest::from_file("divide-by-zero"),
-            "the declaration is stable, and calls of undeclared names fail",
+            "the declaration is stable, and calls to undeclared tools fail",
             "the tool crashed",
         ),
         (

@@ -86,7 +86,7 @@ fn r079_calls_of_a_response_that_was_cut_off_are_not_run() {
             results.len() == 2
                 && results
                     .iter()
-                    .all(|r| r.is_error && r.text.contains("cut off by the output limit")),
+                    .all(|r| r.is_error && r.text.contains("truncated by the output limit")),
             "{results:?}"
         );
         assert!(!home.has_file("ran"));

@@ -44,8 +44,8 @@ fn r132_run_tells_its_exit_codes() {
         new_home().run(&["run", "--help"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     for code in [
         "0 answered",
-        "3 limit",
-        "4 empty",
+        "3 turn limit reached",
+        "4 empty answer",
         "5 tool call rejected",
         "7 provider error",
         "78 invalid configuration",

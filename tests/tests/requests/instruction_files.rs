@@ -148,7 +148,7 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
     assert_eq!(
         told,
         ["A command changed AGENTS.md, one of the files that contain instructions for agents. \
-            Review it: the model follows it in this and every later session."]
+            Review the file: the model follows it in this and every later session."]
     );
     let [result] = server.last_request().tool_results().try_into().expect("one result");
     for line in [

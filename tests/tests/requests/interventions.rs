@@ -44,7 +44,7 @@ fn r074_every_note_goes_out_once_and_can_be_switched_off() {
         ),
         (
             "unproductive",
-            "Your last 3 responses were cut off",
+            "Your last 3 responses were truncated",
             || {
                 vec![
                     truncated_reply(),

@@ -254,10 +254,10 @@ fn r014_a_denied_tool_is_not_offered_and_does_not_run() {
             .serve([call_reply("bash", json!({"command": "touch ran"})), text_reply("No.")]);
         home.run_task(&server, &["--mode", "auto"]).expect_answer("No.");
         let request = server.last_request();
+        let said = &request.tool_results()[0].text;
         assert!(
-            request.tool_results()[0]
-                .text
-                .contains("denied (policy): bash may not run: the rule deny `bash` of [tools]")
+            said.contains("denied (policy): bash cannot run: the rule deny `bash` of [tools]"),
+            "{said}"
         );
         assert!(
             !request.tool_names().contains(&"bash".to_owned())

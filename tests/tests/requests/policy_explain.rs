@@ -113,7 +113,7 @@ fn explain_says_what_a_call_would_meet() {
     let runs = explain(&["read_file"]);
     assert!(runs.contains("read_file: run: allow") && runs.ends_with("exit 0"), "{runs}");
     let pinned = explain(&["write_file", "--mode", "auto", "--write", ".git"]);
-    assert!(pinned.contains("to change  Nothing"), "{pinned}");
+    assert!(pinned.contains("to change  This cannot be allowed"), "{pinned}");
 }
 
 #[test]

@@ -289,7 +289,7 @@ fn policy_explain_knows_what_a_request_needs() {
         (
             &["--fetch", "10.0.0.1"],
             1,
-            "10.0.0.1 is a private network, which needs a permission that names it",
+            "10.0.0.1 is a private network, which needs a permission for exactly this host",
         ),
         (&["--fetch", "10.0.0.1"], 1, "`local = [\"10.0.0.1\"]` under [fetch]"),
         (&["--fetch", "docs.rs:80"], 0, ": allow"),

@@ -33,8 +33,8 @@ pub(super) fn run(common: &CommonArgs, args: &AuditArgs) -> CommandResult {
     if let AuditCommand::Prune(which) = command {
         if session.is_some() {
             return Err(CliError::new(
-                "`--session` cannot be used with `prune`: it always removes the oldest logs, so \
-                    that the others can still be verified",
+                "`--session` cannot be used with `prune`: only the oldest logs can be removed, \
+                    because each log refers to the previous one",
             ));
         }
         return prune::run(common, &store, which);

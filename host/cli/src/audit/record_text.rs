@@ -137,8 +137,8 @@ fn describe_scope(scope: &ApprovedScope) -> String {
             let place =
                 if directory.is_empty() { String::new() } else { format!(" in {directory}") };
             format!(
-                "commands of {tool}{place} that {} `{}`",
-                if *open { "begin with" } else { "are" },
+                "{tool} commands{place} that {} `{}`",
+                if *open { "begin with" } else { "are exactly" },
                 words.join(" ")
             )
         }

@@ -32,7 +32,7 @@ pub(crate) enum PolicyCommand {
         cofferdam policy check              checks the files of the system, the user and the \
         project\n  \
         cofferdam policy check policy.toml  checks one file\n\n\
-        Exit codes: 0 all files are valid, 78 a file is not valid.")]
+        Exit codes: 0 if all files are valid and their tests pass, 78 otherwise.")]
     Check {
         /// Check this file instead of the files in force
         file: Option<PathBuf>,

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Resource, Signal, getpid, kill_process_group, setsid}
 
 use super::other_process::set_limit;
 use super::seatbelt::SeatbeltProfile;
-pub(crate) use super::without_namespaces::{CommandStart, ForkedProcess};
+pub(crate) use super::without_namespaces::{ForkedProcess, NamespaceStart};
 use crate::error::{RemainingProcesses, StepProblem};
 use crate::protocol::NamespaceMaker;
 use crate::{

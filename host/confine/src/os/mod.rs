@@ -33,7 +33,7 @@ mod no_sandbox;
 use no_sandbox as command_sandbox;
 
 pub(super) use command_sandbox::{
-    CommandStart, ForkedProcess, adopt_orphans, check_kernel_support, check_namespaces,
+    ForkedProcess, NamespaceStart, adopt_orphans, check_kernel_support, check_namespaces,
     close_inherited_files, confine_this_process, count_descendants, end_processes_of,
     find_bubblewrap, kill_descendants, known_gaps, plan_sandbox, sandbox_process_depth,
     terminate_descendants, wait_for_child_or_link,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-pub(crate) use super::without_namespaces::{CommandStart, ForkedProcess};
+pub(crate) use super::without_namespaces::{ForkedProcess, NamespaceStart};
 use crate::error::RemainingProcesses;
 use crate::protocol::NamespaceMaker;
 use crate::{

@@ -8,12 +8,12 @@ use rustix::process::Pid;
 use crate::{ConfineError, SupervisorLink};
 
 /// A command in namespaces, which this system does not have.
-pub(crate) enum CommandStart {}
+pub(crate) enum NamespaceStart {}
 
 /// A child process that runs a function of this program, which this system does not need.
 pub(crate) enum ForkedProcess {}
 
-impl CommandStart {
+impl NamespaceStart {
     pub(crate) fn start(
         self,
         _: SupervisorLink,

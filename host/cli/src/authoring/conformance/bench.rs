@@ -166,7 +166,7 @@ impl ConformanceBench<'_> {
             .await
         {
             Ok(report) if report.result.is_ok() => {
-                Some(format!("it accepts calls of the undeclared tool `{}`", stranger.name))
+                Some(format!("the plugin accepts calls to the undeclared tool `{}`", stranger.name))
             }
             other => crash_failure(other),
         }

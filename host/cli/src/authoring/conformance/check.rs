@@ -47,7 +47,7 @@ impl fmt::Display for ConformanceCheck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Case(says) => return write!(f, "case: {says}"),
-            Self::Declaration => "the declaration is stable, and calls of undeclared names fail",
+            Self::Declaration => "the declaration is stable, and calls to undeclared tools fail",
             Self::WithoutGrants => "without permissions it does not crash",
             Self::UnicodePath => "a file name in another script",
             Self::UnicodeText => "text in many scripts",

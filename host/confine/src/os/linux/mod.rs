@@ -36,7 +36,7 @@ pub(crate) use bubblewrap::find as find_bubblewrap;
 pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
-pub(crate) use namespaces::{CommandStart, ForkedProcess};
+pub(crate) use namespaces::{ForkedProcess, NamespaceStart};
 
 /// Resolves the result of [`current_program`](super::current_program) to a path in the file system.
 ///
@@ -92,7 +92,7 @@ pub(crate) fn plan_sandbox(
         (SandboxLevel::Full, Some(NamespaceMaker::Supervisor)) => {
             let plan = MountPlan::new(surroundings)?;
             let paths = plan.paths.clone();
-            let start = CommandStart {
+            let start = NamespaceStart {
                 plan,
                 root: surroundings.root.to_owned(),
                 directory: surroundings.directory.to_owned(),

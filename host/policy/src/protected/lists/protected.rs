@@ -264,7 +264,7 @@ pub(in crate::protected) const PROTECTED: &[ListedPathEntry] = &[
     entry(".vs", "Visual Studio runs the tasks defined in it"),
     entry(".vscode", "VS Code and compatible editors run the tasks defined in it"),
     entry(".windsurf", "Windsurf runs the hooks defined in it and reads instructions from it"),
-    entry(".xinitrc", "if it is in the home directory, the X session runs it at startup"),
+    entry(".xinitrc", "if it is in the home directory, `startx` runs it as the X session"),
     entry(".xinputrc", "if it is in the home directory, the X session runs it at startup"),
     entry(".xonshrc", "if it is in the home directory, xonsh runs it at startup"),
     entry(".xprofile", "if it is in the home directory, the X session runs it at startup"),

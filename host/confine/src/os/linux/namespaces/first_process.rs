@@ -36,7 +36,7 @@ const HOST_NAME: &[u8] = b"cofferdam";
 
 /// What the first process needs to start a command.
 #[derive(Debug)]
-pub(crate) struct CommandStart {
+pub(crate) struct NamespaceStart {
     pub(in super::super) plan: MountPlan,
     /// An empty directory at which the root is mounted.
     pub(in super::super) root: PathBuf,
@@ -46,7 +46,7 @@ pub(crate) struct CommandStart {
     pub(in super::super) network: bool,
 }
 
-impl CommandStart {
+impl NamespaceStart {
     /// Starts the first process of new namespaces, which starts the command with these additional
     /// variables. The command gets its restrictions on the link.
     ///

@@ -1,8 +1,8 @@
 //! Namespaces that the supervisor of a command creates itself, without another program.
 //!
 //! - The child of the supervisor is the first process of new namespaces: of users, mounts,
-//!   processes, network, IPC, host name and control groups ([`CommandStart`]). It gives itself the
-//!   root that the plan describes. If it ends, the kernel kills all others there.
+//!   processes, network, IPC, host name and control groups ([`NamespaceStart`]). It gives itself
+//!   the root that the plan describes. If it ends, the kernel kills all others there.
 //! - The child of that process becomes the command.
 
 mod command_root;
@@ -12,5 +12,5 @@ mod id_map;
 mod loopback;
 mod mount;
 
-pub(crate) use first_process::CommandStart;
+pub(crate) use first_process::NamespaceStart;
 pub(crate) use fork::ForkedProcess;
