@@ -251,3 +251,21 @@ fn a_blank_message_without_turns_is_no_exchange() {
     let later = [message("go", vec![]), message(" ", vec![text_turn("an answer")])];
     assert_eq!(Transcript::assemble(later).exchanges().len(), 1);
 }
+
+#[test]
+fn a_found_turn_without_calls_is_merged_with_the_next_one() {
+    let message =
+        |prompt: &str, turns| FoundMessage { prompt: prompt.into(), turns, overhead: Vec::new() };
+    let transcript = Transcript::assemble([
+        message("go", vec![text_turn("one, "), text_turn("two, "), tool_turn(1), tool_turn(1)]),
+        message(" ", vec![text_turn("three, ")]),
+        message(" ", vec![text_turn("four")]),
+    ]);
+    let turns: Vec<(String, bool)> = transcript.exchanges()[0]
+        .turns()
+        .iter()
+        .map(|turn| (turn.text(), turn.has_calls()))
+        .collect();
+    let expected = [("one, two, ", true), ("", true), ("three, four", false)];
+    assert_eq!(turns, expected.map(|(text, has_calls)| (text.to_owned(), has_calls)));
+}

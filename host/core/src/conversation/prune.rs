@@ -195,6 +195,15 @@ mod tests {
     }
 
     #[test]
+    fn a_move_that_saves_exactly_the_minimum_is_made() {
+        let gain = long_transcript().prune(SMALL).expect("worth pruning").tokens;
+        for (min_gain, expected) in [(gain, Some(gain)), (gain + 1, None)] {
+            let pruned = long_transcript().prune(PruneLimits { min_gain, ..SMALL });
+            assert_eq!(pruned.map(|pruned| pruned.tokens), expected, "a minimum of {min_gain}");
+        }
+    }
+
+    #[test]
     fn r065_summarised_turns_are_not_pruned() {
         let mut transcript = long_transcript();
         let until = TurnIndex { exchange: 1, turn: 0 };

@@ -141,7 +141,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::{
-        AnsweredCall, CallId, ModelReasoning, ResultStatus, ToolCall, TurnIndex, validate,
+        AnsweredCall, CallId, ModelReasoning, ModelResponse, OpenTurn, ResponseBlock, ResultStatus,
+        ToolCall, TurnIndex, validate,
     };
     use super::*;
 
@@ -308,6 +309,38 @@ mod tests {
         let text = format!(r#"{{"exchanges": [{{"prompt": "hello", "turns": [{nothing}]}}]}}"#);
         let transcript: Transcript = serde_json::from_str(&text).expect("repaired");
         assert!(transcript.exchanges()[0].turns().is_empty());
+    }
+
+    #[test]
+    fn an_image_gets_the_type_of_its_bytes_and_an_unknown_one_becomes_text() {
+        let image = |media_type: &str, base64: &str| ResultContent::Image {
+            media_type: media_type.into(),
+            base64: base64.into(),
+        };
+        let result = || ToolResult {
+            status: ResultStatus::Ok,
+            content: vec![image("image/png", "/9j/abcd"), image("image/svg+xml", "PHN2Zz4=")],
+        };
+        let call = ToolCall { id: CallId::new("c"), name: "read".into(), arguments: "{}".into() };
+        // The result comes from a tool or from a file.
+        let mut open = OpenTurn::new(ModelResponse {
+            blocks: vec![ResponseBlock::Call(call.clone())],
+            ..ModelResponse::default()
+        })
+        .expect("has a call");
+        open.answer(0, result());
+        let read = AssistantTurn::try_from(UncheckedTurn {
+            blocks: vec![TurnContentBlock::Call(AnsweredCall { call, result: result() })],
+            stop: StopReason::Calls,
+            usage: TokenUsage::default(),
+        })
+        .expect("has a call");
+        for turn in [open.close("unused"), read] {
+            let contents: Vec<&[ResultContent]> =
+                turn.calls().map(|answered| answered.result.content.as_slice()).collect();
+            let placeholder = ResultContent::Text(IMAGE_PLACEHOLDER.into());
+            assert_eq!(contents, [[image("image/jpeg", "/9j/abcd"), placeholder]]);
+        }
     }
 
     #[test]

@@ -232,3 +232,14 @@ fn joined_commands(word: &str, letters: bool) -> impl Iterator<Item = (&str, &st
             .map(move |part| (part, rest))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_program_of_a_list_within_a_word_has_the_rest_of_the_list() {
+        let commands: Vec<(&str, &str)> = joined_commands("env,git:push", true).collect();
+        assert_eq!(commands, [("env", "git:push"), ("git", "push")]);
+    }
+}

@@ -151,6 +151,22 @@ fn a_command_in_one_word_with_commas_or_colons_is_found() {
 }
 
 #[test]
+fn a_command_within_a_word_is_found_behind_each_separator_and_each_letter_of_an_option() {
+    none_passes(&[(
+        "git push *",
+        &["x a,git,push", "x a:b,git:push y", "x --with=a,git,push", "x -abcdgit,push"],
+    )]);
+}
+
+#[test]
+fn a_long_path_in_the_middle_of_a_word_is_found_by_its_file_name() {
+    let line = format!("x --with=/{}git=y push", "d/".repeat(150));
+    none_passes(&[("git push *", &[line.as_str()])]);
+    let other = format!("x --with=/{}legit=y push", "d/".repeat(150));
+    assert_eq!(on("git push *", &other), PatternMatch::No);
+}
+
+#[test]
 fn code_in_the_value_of_an_option_might_run_anything() {
     none_passes(&[(
         "git push *",
