@@ -36,9 +36,9 @@ impl ForkedProcess {
         // thread.
         let result = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
         if result == 0 {
-            // The panic must not continue in the parent's frames. Its message is printed already.
+            // The child must not return, or unwind, into the frames of its parent. The message of a
+            // panic is printed already.
             let code = catch_unwind(AssertUnwindSafe(body)).unwrap_or(PANICKED);
-            #[expect(clippy::exit, reason = "the child must not return into the parent's frames")]
             std::process::exit(code)
         }
         // A negative number would be a mistake of the caller in `Pid::from_raw`.
