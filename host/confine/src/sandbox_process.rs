@@ -12,6 +12,7 @@ use super::link::SupervisorLink;
 use crate::os;
 
 /// A sandbox that is ready to be started.
+#[allow(dead_code, reason = "each operating system has its own way to start a sandbox")]
 pub(crate) enum SandboxStart {
     /// A program that becomes the command, or creates the sandbox around it.
     Program(Command),

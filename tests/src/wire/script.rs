@@ -208,7 +208,7 @@ impl ScriptedReply {
         self
     }
 
-    /// Comes only after [`Server::release`](super::Server::release).
+    /// Comes only after [`ProviderServer::release`](super::ProviderServer::release).
     #[must_use]
     pub fn after_release(mut self) -> Self {
         self.waits_for_release = true;
