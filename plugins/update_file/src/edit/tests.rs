@@ -46,7 +46,7 @@ fn r118_ambiguity_is_an_error_with_the_count() {
         error.contains("2 times, at lines 1 and 3") && error.contains("replace_all"),
         "{error}"
     );
-    assert!(refusal("aaa", "aa", "x").contains("overlaps"));
+    assert!(refusal("aaa", "aa", "x").contains("matches overlap"));
     let error = refusal("  a()\n\ta()\n", "   a()", "b()");
     assert!(
         error.contains("2 places differ from it only in spaces") && error.contains("lines 1 and 2"),
