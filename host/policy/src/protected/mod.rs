@@ -13,6 +13,8 @@ mod lists;
 mod names;
 mod pattern;
 
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::layer::{ProtectionRules, SourceLocated};
@@ -55,8 +57,17 @@ pub struct ProtectedPaths {
     on_the_way: Vec<AuthoredPattern>,
 }
 
+/// The built-in lists, which each start needs several times.
+static BUILT_IN_PATHS: LazyLock<ProtectedPaths> = LazyLock::new(ProtectedPaths::parse_built_in);
+
 impl Default for ProtectedPaths {
     fn default() -> Self {
+        BUILT_IN_PATHS.clone()
+    }
+}
+
+impl ProtectedPaths {
+    fn parse_built_in() -> Self {
         // All patterns of the built-in lists parse, which a test checks.
         let parsed = |text: &str| {
             ProtectedPattern::parse(text)
