@@ -85,7 +85,7 @@ impl fmt::Display for ConfineStep {
             Self::CreatePrivateDirs => "create the private directories of the command",
             Self::FindProtectedPaths => "find the protected paths of the workspace",
             Self::CopySettings => "copy configuration files without their secrets",
-            Self::RecordProtectedPaths => "record the protected paths before the command",
+            Self::RecordProtectedPaths => "record the protected paths before running the command",
             Self::PlanSandbox => "plan the sandbox",
             Self::EnterNamespaces => "create the namespaces of the command",
             Self::MountRoot => "mount the file system of the command",

@@ -65,9 +65,9 @@ fn ambiguous(change: &Change<'_>, found: &[usize]) -> ToolError {
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "old_text is not in `{}` exactly, and {} places differ from it only in spaces around \
-                lines, at lines {}. Nothing was changed. Copy one of them exactly, with enough \
-                surrounding lines to make it unique",
+            "`{}` has no exact match for old_text, but {} passages differ from it only in leading \
+                or trailing whitespace (starting at lines {}). Nothing was changed. Copy one of \
+                these passages exactly, with enough surrounding lines to make it unique",
             change.path,
             numbers.len(),
             lines::numbers(&numbers)
@@ -79,7 +79,7 @@ fn differently_indented(change: &Change<'_>, start: usize, count: usize) -> Tool
     ToolError::invalid_input(
         "/old_text",
         format!(
-            "old_text is not in `{}` exactly. Lines {} to {} differ from it only in their \
+            "`{}` has no exact match for old_text. Lines {} to {} differ from it only in their \
                 indentation, but the differences do not determine the indentation of new_text. \
                 Nothing was changed. Read these lines and copy them exactly",
             change.path,

@@ -79,7 +79,7 @@ fn legacy() -> Vec<SyscallGroup> {
         allow(
             calls!(__NR_fork __NR_vfork __NR_getpgrp __NR_time __NR_alarm __NR_pause
                 __NR_arch_prctl __NR_uretprobe),
-            "they affect only their own process; the last one works only for code of the kernel",
+            "they affect only the calling process; `uretprobe` works only in code of the kernel",
         ),
         #[cfg(target_arch = "x86_64")]
         allow(
