@@ -49,7 +49,8 @@ fn r118_ambiguity_is_an_error_with_the_count() {
     assert!(refusal("aaa", "aa", "x").contains("matches overlap"));
     let error = refusal("  a()\n\ta()\n", "   a()", "b()");
     assert!(
-        error.contains("2 places differ from it only in spaces") && error.contains("lines 1 and 2"),
+        error.contains("2 passages differ from it only in leading")
+            && error.contains("lines 1 and 2"),
         "{error}"
     );
 }
