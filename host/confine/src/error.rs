@@ -160,8 +160,8 @@ pub(crate) enum StepProblem {
     LineNotApproved,
     #[error(
         "the workspace contains Cofferdam's own files, and this sandbox cannot hide them from \
-            commands\nhint: choose a subdirectory as the workspace (`-C DIRECTORY`), or install \
-            bubblewrap"
+            commands\nhint: choose a subdirectory as the workspace (`-C DIRECTORY`), or allow \
+            user namespaces"
     )]
     ProgramFilesInWorkspace,
     #[error("the workspace is the whole file system\nhint: choose a project directory")]

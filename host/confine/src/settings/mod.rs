@@ -182,8 +182,8 @@ impl SettingsCopies {
         self.remarks.extend(closed.iter().find(is_of_it).map(|path| {
             format!(
                 "{} contains a secret, so commands in the sandbox `kernel` cannot read it, and git \
-                    does not work there. Move the secret to a credential helper, or install \
-                    bubblewrap for the sandbox `full`",
+                    does not work there. Move the secret to a credential helper, or allow \
+                    user namespaces for the sandbox `full`",
                 cofferdam_policy::terminal_escape::escape_line(&path.display().to_string(), 200)
             )
         }));

@@ -17,7 +17,7 @@ pub(crate) enum ProtectionError {
     TooManyEntries,
     #[error(
         "the protected files of the workspace have more than {} MiB, more than this sandbox can \
-            back up\nhint: install bubblewrap; the sandbox `full` needs no backup",
+            back up\nhint: allow user namespaces; the sandbox `full` needs no backup",
         MAX_KEPT_BYTES >> 20
     )]
     TooMuchContent,

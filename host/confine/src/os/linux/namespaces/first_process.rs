@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use nix::sched::CloneFlags;
 use rustix::io::Errno;
@@ -31,6 +32,8 @@ use crate::{ConfineError, ConfineStep, SupervisorLink};
 const FAILED: i32 = 71;
 /// The exit code of a command that could not be executed, as in a shell.
 const EXECUTION_FAILED: i32 = 126;
+/// The time for the parent to set the IDs, which takes it two system calls.
+const ID_TIMEOUT: Duration = Duration::from_secs(10);
 /// The name of the machine, as the command sees it.
 const HOST_NAME: &[u8] = b"cofferdam";
 
@@ -133,6 +136,8 @@ impl NamespaceStart {
 
 /// Waits until the parent has set its part of the IDs, and sets the rest.
 fn take_ids(ids: &IdMap, mut outside: UnixStream) -> std::io::Result<()> {
+    // The end of the parent never shows here, because this process has a copy of the parent's end.
+    outside.set_read_timeout(Some(ID_TIMEOUT))?;
     outside.read_exact(&mut [0])?;
     // `/proc/self/uid_map` belongs to the user only while others may read the memory of this
     // process, which holds nothing but the request.
