@@ -432,6 +432,13 @@ pub fn find_processes(text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Waits until a command executes `sleep` with this unusual time.
+#[track_caller]
+pub fn wait_for_sleep(seconds: &str) {
+    let line = format!("sleep {seconds} ");
+    wait_until("the command sleeps", || find_processes(seconds).contains(&line));
+}
+
 /// Waits until something is true.
 #[track_caller]
 pub fn wait_until(what: &str, is_true: impl Fn() -> bool) {

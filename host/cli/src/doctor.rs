@@ -27,7 +27,8 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     );
     print_fact("limits", &describe_limits(&context));
     print_fact("instance memory", WasmSandbox::describe_pool());
-    print_commands(context.commands());
+    let workspace = Workspace::open(&common.workspace, &common.environment)?;
+    print_commands(context.commands(), &workspace);
     print_section("Modes");
     print_modes(&context);
     print_section("Tools");
@@ -50,7 +51,6 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     print_section("Model");
     print_model(&context)?;
     print_section("Paths");
-    let workspace = Workspace::open(&common.workspace, &common.environment)?;
     print_fact("workspace", &workspace.root().display().to_string());
     if let Some(problem) = context::broad_workspace_warning(workspace.root()) {
         print_fact("warning", &problem);
@@ -78,7 +78,7 @@ fn print_modes(context: &AppContext) {
 }
 
 /// Prints the command sandbox as just probed on this machine.
-fn print_commands(commands: &CommandSandbox) {
+fn print_commands(commands: &CommandSandbox, workspace: &Workspace) {
     print_fact(
         "commands",
         &format!(
@@ -88,6 +88,20 @@ fn print_commands(commands: &CommandSandbox) {
     );
     for (level, problem) in &commands.measured().unavailable {
         print_fact("", &format!("sandbox `{level}` is unavailable: {problem}"));
+    }
+    match commands.private_view(workspace.root()) {
+        Ok(()) => print_fact(
+            "",
+            "commands change a private view of the workspace; when a command ends, its accepted \
+                changes are committed, and `cofferdam undo` can revert them",
+        ),
+        Err(reason) => print_fact(
+            "",
+            &format!(
+                "commands write the workspace directly, and `cofferdam undo` cannot revert their \
+                    changes, because there is no private view of this workspace: {reason}"
+            ),
+        ),
     }
     match commands.allowed_level() {
         Ok(level) if level > SandboxLevel::None => {

@@ -42,6 +42,8 @@ pub enum ConfineStep {
     FindProtectedPaths,
     /// Copy settings without their secrets.
     CopySettings,
+    /// Mount the private view of the workspace.
+    MountView,
     /// Record the protected paths, for the case that all processes are killed.
     RecordProtectedPaths,
     /// Describe the sandbox to the program that creates it.
@@ -70,6 +72,10 @@ pub enum ConfineStep {
     WaitForCommand,
     /// Kill the remaining processes of the command.
     KillProcesses,
+    /// Check the changes of the command for protected paths.
+    CheckChanges,
+    /// Collect the changes of the command.
+    CollectChanges,
 }
 
 impl fmt::Display for ConfineStep {
@@ -85,6 +91,7 @@ impl fmt::Display for ConfineStep {
             Self::CreatePrivateDirs => "create the private directories of the command",
             Self::FindProtectedPaths => "find the protected paths of the workspace",
             Self::CopySettings => "copy configuration files without their secrets",
+            Self::MountView => "mount the private view of the workspace",
             Self::RecordProtectedPaths => "record the protected paths before running the command",
             Self::PlanSandbox => "plan the sandbox",
             Self::EnterNamespaces => "create the namespaces of the command",
@@ -99,6 +106,8 @@ impl fmt::Display for ConfineStep {
             Self::Execute => "execute the command",
             Self::WaitForCommand => "wait for the command",
             Self::KillProcesses => "kill the remaining processes of the command",
+            Self::CheckChanges => "check the changes of the command for protected paths",
+            Self::CollectChanges => "collect the changes of the command",
         })
     }
 }

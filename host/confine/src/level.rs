@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 
 use super::protocol::{CommandJob, CommandPaths, NamespaceMaker, SupervisorRequest};
 use super::snapshot::SavedPath;
-use super::unavailable::{LevelUnavailable, PrerequisiteError};
+use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 use super::{journal, visible_paths, worktree};
 use crate::HostEnvironment;
 use crate::git::UserSettings;
 use crate::os;
 use crate::process::environment::command_environment;
+use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
 
@@ -71,6 +72,8 @@ pub struct CommandSandbox {
     /// The files and directories of this program itself.
     own: Vec<PathBuf>,
     makers: NamespaceMakers,
+    /// The directory for the changes of commands; `None` if commands write workspaces directly.
+    layers: Option<PathBuf>,
     measured: OnceLock<MeasuredLevel>,
 }
 
@@ -89,6 +92,8 @@ pub struct MeasuredLevel {
     pub unavailable: Vec<(SandboxLevel, LevelUnavailable)>,
     /// What creates the namespaces of commands, at the level `full`.
     namespaces: Option<NamespaceMaker>,
+    /// Whether a private view of a workspace passed the self-test, or why it did not.
+    private_view: Result<(), ViewUnavailable>,
 }
 
 /// A way to sandbox a command, which a self-test can measure.
@@ -96,6 +101,14 @@ pub struct MeasuredLevel {
 pub(crate) struct SandboxSetup {
     pub(crate) level: SandboxLevel,
     pub(crate) namespaces: Option<NamespaceMaker>,
+    /// The layer for the changes of the command; `None` to write the workspace directly.
+    pub(crate) layer: Option<PathBuf>,
+}
+
+/// What the self-tests of a level measured.
+struct MeasuredSetup {
+    namespaces: Option<NamespaceMaker>,
+    private_view: Result<(), ViewUnavailable>,
 }
 
 /// What is tried to create the namespaces of commands.
@@ -145,6 +158,7 @@ impl CommandSandbox {
             environment,
             own: Vec::new(),
             makers: NamespaceMakers::All,
+            layers: None,
             measured: OnceLock::new(),
         }
     }
@@ -162,6 +176,13 @@ impl CommandSandbox {
     #[must_use]
     pub fn with_bubblewrap_only(self) -> Self {
         Self { makers: NamespaceMakers::BubblewrapOnly, ..self }
+    }
+
+    /// Sets the directory for the changes of commands. A command then has a private view of the
+    /// workspace where the system allows it; otherwise it writes the workspace directly.
+    #[must_use]
+    pub fn with_layers(self, layers: Option<PathBuf>) -> Self {
+        Self { layers, ..self }
     }
 
     /// Returns the same sandbox with other rules.
@@ -227,39 +248,75 @@ impl CommandSandbox {
                 self.check_level(level)
             };
             match checked {
-                Ok(namespaces) => return MeasuredLevel { level, unavailable, namespaces },
+                Ok(MeasuredSetup { namespaces, private_view }) => {
+                    return MeasuredLevel { level, unavailable, namespaces, private_view };
+                }
                 Err(problem) => unavailable.push((level, problem)),
             }
         }
-        MeasuredLevel { level: SandboxLevel::None, unavailable, namespaces: None }
+        let private_view = Err(ViewUnavailable::Namespaces);
+        MeasuredLevel { level: SandboxLevel::None, unavailable, namespaces: None, private_view }
     }
 
     /// Checks what a level needs, tests it, and returns what creates the namespaces.
-    fn check_level(&self, level: SandboxLevel) -> Result<Option<NamespaceMaker>, LevelUnavailable> {
+    fn check_level(&self, level: SandboxLevel) -> Result<MeasuredSetup, LevelUnavailable> {
         os::check_kernel_support()?;
+        let test = |namespaces: Option<NamespaceMaker>| {
+            let setup = SandboxSetup { level, namespaces, layer: None };
+            self.self_test(&setup, None)?;
+            let private_view = Err(ViewUnavailable::Namespaces);
+            Ok::<_, SelfTestError>(MeasuredSetup { namespaces: setup.namespaces, private_view })
+        };
         if level != SandboxLevel::Full {
-            self.self_test(&SandboxSetup { level, namespaces: None })?;
-            return Ok(None);
+            return Ok(test(None)?);
         }
         os::check_namespaces()?;
-        let test = |namespaces: NamespaceMaker| {
-            let setup = SandboxSetup { level, namespaces: Some(namespaces) };
-            self.self_test(&setup).map(|()| setup.namespaces)
-        };
         if self.makers == NamespaceMakers::BubblewrapOnly {
-            return Ok(test(NamespaceMaker::Bubblewrap(os::find_bubblewrap()?))?);
+            return Ok(test(Some(NamespaceMaker::Bubblewrap(os::find_bubblewrap()?)))?);
         }
-        let own = match test(NamespaceMaker::Supervisor) {
-            Ok(namespaces) => return Ok(namespaces),
+        let namespaces = Some(NamespaceMaker::Supervisor);
+        let private_view = self.check_private_view(level);
+        if private_view.is_ok() {
+            return Ok(MeasuredSetup { namespaces, private_view });
+        }
+        let own = match test(namespaces) {
+            Ok(setup) => return Ok(MeasuredSetup { private_view, ..setup }),
             Err(problem) => problem,
         };
         let failed = |bubblewrap| LevelUnavailable::Namespaces { own, bubblewrap };
         match os::find_bubblewrap() {
             Err(problem) => Err(failed(problem.into())),
             Ok(path) => {
-                test(NamespaceMaker::Bubblewrap(path)).map_err(|problem| failed(problem.into()))
+                let bubblewrap = NamespaceMaker::Bubblewrap(path);
+                test(Some(bubblewrap)).map_err(|problem| failed(problem.into()))
             }
         }
+    }
+
+    /// Tests a private view on the file system that will hold the changes of commands.
+    fn check_private_view(&self, level: SandboxLevel) -> Result<(), ViewUnavailable> {
+        let layers = self.layers.as_deref().ok_or(ViewUnavailable::NoDirectory)?;
+        let namespaces = Some(NamespaceMaker::Supervisor);
+        let setup = SandboxSetup { level, namespaces, layer: None };
+        let tested = self.self_test(&setup, Some(layers));
+        tested.map_err(|problem| ViewUnavailable::SelfTest(problem.to_string()))
+    }
+
+    /// Checks whether commands have a private view of a workspace at the level of this machine.
+    ///
+    /// # Errors
+    /// The reason why commands write this workspace directly.
+    pub fn private_view(&self, workspace: &Path) -> Result<(), ViewUnavailable> {
+        self.measured().private_view.clone()?;
+        let layers = self.layers.as_deref().ok_or(ViewUnavailable::NoDirectory)?;
+        check_workspace(workspace, layers)
+    }
+
+    /// Creates the layer for the next command in a workspace, or returns `None` if the command has
+    /// to write the workspace directly.
+    pub(crate) fn create_layer(&self, workspace: &Path) -> Option<CommandLayer> {
+        self.private_view(workspace).ok()?;
+        CommandLayer::create(self.layers.as_deref()?, workspace).ok()
     }
 
     /// Returns the level in which commands run.
@@ -358,14 +415,14 @@ impl CommandSandbox {
     pub(crate) fn setup_at(&self, level: SandboxLevel) -> SandboxSetup {
         let is_full = level == SandboxLevel::Full;
         let namespaces = self.measured().namespaces.clone().filter(|_| is_full);
-        SandboxSetup { level, namespaces }
+        SandboxSetup { level, namespaces, layer: None }
     }
 
     /// Prepares one command in a sandbox of this kind.
     pub(crate) fn plan_spawn(
         &self,
         task: CommandJob,
-        SandboxSetup { level, namespaces }: SandboxSetup,
+        SandboxSetup { level, namespaces, layer }: SandboxSetup,
         CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
         network: bool,
     ) -> std::io::Result<SpawnPlan> {
@@ -402,15 +459,22 @@ impl CommandSandbox {
             protected: protected.clone(),
             user_settings: UserSettings::new(environment),
             own: self.own.clone(),
+            layer,
         };
+        let has_layer = order.layer.is_some();
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
         let (link, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new(&self.program);
+        supervisor.arg0("cofferdam");
+        if has_layer {
+            // If the supervisor of a private view is killed, the kernel kills the command, and
+            // there is nothing to restore.
+            supervisor.arg("supervise-command");
+        } else {
+            supervisor.arg("guard-command").arg(&self.set_aside);
+        }
         supervisor
-            .arg0("cofferdam")
-            .arg("guard-command")
-            .arg(&self.set_aside)
             .env_clear()
             .envs(command_environment(&environment.variables))
             .current_dir("/")

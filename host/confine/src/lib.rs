@@ -18,6 +18,7 @@
 //! self-test, not the level that the system claims to support.
 
 mod archive;
+mod command_dirs;
 mod confined_command;
 mod error;
 mod exit_code;
@@ -47,6 +48,7 @@ mod settings;
 mod snapshot;
 mod supervisor;
 mod unavailable;
+pub mod view;
 mod visible_paths;
 mod worktree;
 
@@ -54,7 +56,7 @@ pub use confined_command::exec_confined_command;
 pub use error::{ConfineError, ConfineStep};
 pub use guard::guard_supervisor;
 pub use host_environment::HostEnvironment;
-pub(crate) use level::{CommandLocation, SpawnPlan};
+pub(crate) use level::{CommandLocation, SandboxSetup, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
 pub(crate) use link::SupervisorLink;
 pub use process::CommandEnding;
@@ -79,6 +81,18 @@ pub fn protect_process_memory() {
 /// The kernel rejects a limit.
 pub fn limit_compiler(time: std::time::Duration, memory: u64) -> std::io::Result<()> {
     os::limit_compiler(time, memory)
+}
+
+/// Removes a directory of this user with everything in it, also directories without permissions and
+/// of any depth.
+///
+/// # Errors
+/// An entry cannot be removed.
+pub fn remove_directory(path: &std::path::Path) -> std::io::Result<()> {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(std::io::ErrorKind::InvalidInput.into());
+    };
+    remove::remove_tree(&std::fs::File::open(parent)?, name, &mut || true)
 }
 
 /// Returns a path that starts this same program again.

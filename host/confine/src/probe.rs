@@ -9,6 +9,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The file that the test creates in its workspace.
+pub(super) const PROBE_FILE: &str = "probe";
+
 /// The targets of the attempts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProbeTargets {
@@ -37,6 +40,7 @@ impl ProbeTargets {
         };
         // These may appear to succeed inside the sandbox. Only their effects outside count.
         let _ = fs::write(&self.writable, "");
+        let _ = fs::write(PROBE_FILE, "");
         let _ = fs::create_dir_all(".git/hooks");
         let _ = fs::write(".git/hooks/pre-commit", "planted");
         // The background process keeps standard output open as long as it lives.

@@ -12,6 +12,7 @@ use super::error::EncodedConfineError;
 use super::probe::ProbeTargets;
 use crate::git::UserSettings;
 use crate::snapshot::SavedPath;
+use crate::view::CollectedChanges;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 
@@ -46,6 +47,9 @@ pub(super) struct SupervisorRequest {
     pub(super) user_settings: UserSettings,
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
+    /// The layer that receives the changes of the command; `None` if the command writes the
+    /// workspace directly.
+    pub(super) layer: Option<PathBuf>,
 }
 
 /// What creates the namespaces of a command.
@@ -125,6 +129,8 @@ pub(crate) struct SupervisorReport {
     pub(crate) level: SandboxLevel,
     /// Changes to protected paths that were undone, or could not be undone.
     pub(crate) notices: Vec<String>,
+    /// The changes in the layer; `None` without a layer, or if the command did not run.
+    pub(crate) changes: Option<CollectedChanges>,
 }
 
 /// The way in which a command ended, as seen by the supervisor.

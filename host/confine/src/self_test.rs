@@ -12,9 +12,10 @@ use std::time::Duration;
 
 use super::level::{CommandLocation, CommandSandbox, SandboxSetup, SpawnPlan};
 use super::link::SupervisorLink;
-use super::probe::{ProbeFindings, ProbeTargets};
+use super::probe::{PROBE_FILE, ProbeFindings, ProbeTargets};
 use super::protocol::{CommandExitKind, CommandJob, SupervisorReport};
 use super::unavailable::SelfTestError;
+use crate::view::CommandLayer;
 use cofferdam_policy::{CommandRules, ProtectedPaths};
 
 /// The time for the report. A sandbox that needs longer for a handful of system calls counts as
@@ -28,13 +29,33 @@ impl CommandSandbox {
     ///
     /// # Errors
     /// Some attempt succeeded, or the test could not run. The error states which.
-    pub(super) fn self_test(&self, setup: &SandboxSetup) -> Result<(), SelfTestError> {
+    ///
+    /// With a directory for the changes of commands, the test has a private view of a workspace
+    /// in that directory.
+    pub(super) fn self_test(
+        &self,
+        setup: &SandboxSetup,
+        layers: Option<&Path>,
+    ) -> Result<(), SelfTestError> {
         let failed = SelfTestError::TemporaryDirectory;
+        if let Some(layers) = layers {
+            crate::own_file::create_dir_io(layers).map_err(failed)?;
+            let folder = tempfile::tempdir_in(layers).map_err(failed)?;
+            let rules =
+                CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
+            let set_aside = folder.path().join("set-aside");
+            return self.with_rules(rules, set_aside).self_test_in(
+                folder.path(),
+                setup,
+                TestedView::Private,
+            );
+        }
         // Paths that the user opened to commands do not count as gaps.
         let folder = tempfile::tempdir_in(&self.environment().temp_dir).map_err(failed)?;
         let rules = CommandRules { read: Vec::new(), write: Vec::new(), ..self.rules().clone() };
         let tested = |folder: &Path| {
-            self.with_rules(rules.clone(), folder.join("set-aside")).self_test_in(folder, setup)
+            let sandbox = self.with_rules(rules.clone(), folder.join("set-aside"));
+            sandbox.self_test_in(folder, setup, TestedView::Direct)
         };
         if !self.is_visible(folder.path(), &rules) {
             return tested(folder.path());
@@ -44,7 +65,12 @@ impl CommandSandbox {
         tested(tempfile::tempdir_in(self.set_aside()).map_err(failed)?.path())
     }
 
-    fn self_test_in(&self, folder: &Path, setup: &SandboxSetup) -> Result<(), SelfTestError> {
+    fn self_test_in(
+        &self,
+        folder: &Path,
+        setup: &SandboxSetup,
+        view: TestedView,
+    ) -> Result<(), SelfTestError> {
         let failed = SelfTestError::Start;
         let folder = folder.canonicalize().map_err(failed)?;
         let workspace = folder.join("workspace");
@@ -64,7 +90,15 @@ impl CommandSandbox {
             directory: &workspace,
             protected: &ProtectedPaths::default(),
         };
-        let commission = self.plan_spawn(task, setup.clone(), place, false).map_err(failed)?;
+        let layer = match view {
+            TestedView::Direct => None,
+            TestedView::Private => {
+                Some(CommandLayer::create(&folder.join("layers"), &workspace).map_err(failed)?)
+            }
+        };
+        let layer_path = layer.as_ref().map(|layer| layer.path().to_owned());
+        let setup = SandboxSetup { layer: layer_path, ..setup.clone() };
+        let commission = self.plan_spawn(task, setup, place, false).map_err(failed)?;
         let (report, stdout, stderr) = run_plan(commission)?;
         let stderr = first_line(&stderr).to_owned();
         match report.ending {
@@ -89,11 +123,32 @@ impl CommandSandbox {
             (probes.writable.exists(), "a file outside could be written"),
             (found.reached_tcp, "a TCP connection could be made"),
             (hook.exists(), "a hook stayed in .git/hooks"),
+            (
+                view == TestedView::Private && workspace.join(PROBE_FILE).exists(),
+                "a private view changed the workspace",
+            ),
+            (
+                view == TestedView::Private && !has_probe_file(&report),
+                "a private view lost a change",
+            ),
         ];
         let open: Vec<&'static str> =
             done.iter().filter(|(done, _)| *done).map(|(_, what)| *what).collect();
         if open.is_empty() { Ok(()) } else { Err(SelfTestError::Gaps(open)) }
     }
+}
+
+/// How a tested command sees its workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TestedView {
+    Direct,
+    Private,
+}
+
+/// Returns whether the report has the file that the test creates in the workspace, and only that.
+fn has_probe_file(report: &SupervisorReport) -> bool {
+    let changes = report.changes.iter().flat_map(|collected| &collected.changes);
+    changes.map(|change| change.path.as_str()).eq([PROBE_FILE])
 }
 
 /// Runs a plan. Returns the report, standard output if it ended in time, and standard error.

@@ -4,13 +4,13 @@
 //! and reports. If the host is killed, it lives just long enough to do so.
 
 use std::ffi::OsString;
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use super::command_dirs::PrivateDirs;
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::journal::{self, RestoreJournal};
 use super::link::SupervisorLink;
@@ -19,17 +19,18 @@ use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, SocketAccess,
     SupervisorReport, SupervisorRequest,
 };
-use super::queue;
-use super::remove::remove_tree;
+use super::queue::{self, CommandTurn};
 use super::restore::{RestorePhase, SnapshotRestore};
 use super::sandbox_process::SandboxProcess;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::{
-    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError, SavedPath,
+    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError,
 };
 use crate::exit_code::exit_code;
 use crate::git::GitNamedPaths;
-use crate::os;
+use crate::os::{self, WorkspaceOverlay};
+use crate::view::collect::collect_changes;
+use crate::view::{CollectedChanges, LayerPaths};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 
 /// The time between a stop request and killing the command. An abort has to return within a second
@@ -96,37 +97,109 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     let Some(order) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
+    if order.layer.is_none() {
+        supervise(&order, &mut host, Ok(()));
+        return Ok(());
+    }
+    let in_child = |prepared| {
+        supervise(&order, &mut host, prepared);
+        0
+    };
+    let mut child = match os::run_with_own_mounts(in_child) {
+        Ok(child) => child,
+        Err(error) => {
+            supervise(&order, &mut host, Err(error));
+            return Ok(());
+        }
+    };
+    // The output and the link belong to the child. They end with it.
+    let nothing = File::options().read(true).write(true).open("/dev/null");
+    nothing
+        .and_then(|nothing| {
+            rustix::stdio::dup2_stdin(&nothing)?;
+            rustix::stdio::dup2_stdout(&nothing)?;
+            Ok(rustix::stdio::dup2_stderr(&nothing)?)
+        })
+        .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
+    child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
+    Ok(())
+}
+
+/// Executes a request, unless this process could not be prepared, and reports the result.
+fn supervise(
+    order: &SupervisorRequest,
+    host: &mut SupervisorLink,
+    prepared: Result<(), ConfineError>,
+) {
     // Terminal signals go to the host, which then closes the link.
     let _ = rustix::process::setsid();
-    let mut private = None;
-    let mut remarks = Vec::new();
-    let ending = handle_request(&order, &mut host, &mut private, &mut remarks)
+    let mut results = CommandResults::default();
+    let ending = prepared
+        .and_then(|()| handle_request(order, host, &mut results))
         .unwrap_or_else(|error| CommandExitKind::NotRun(error.encode()));
-    let report =
-        SupervisorReport { ending, digest: order.digest, level: order.level, notices: remarks };
+    let report = SupervisorReport {
+        ending,
+        digest: order.digest.clone(),
+        level: order.level,
+        notices: results.notices,
+        changes: results.changes,
+    };
     // The host may be gone. The remaining private files are removed after the report, when nobody
     // waits.
     let _ = host.send(&report);
-    drop(private);
-    Ok(())
+    drop(results.private);
+}
+
+/// What a request leaves besides the ending of its command.
+#[derive(Default)]
+struct CommandResults {
+    private: Option<PrivateDirs>,
+    notices: Vec<String>,
+    changes: Option<CollectedChanges>,
+}
+
+/// What keeps the changes of a command from others until they are checked.
+enum WorkspaceIsolation {
+    /// The command writes the workspace, in which no other command runs meanwhile.
+    Turn(#[expect(dead_code, reason = "it ends when it is dropped")] CommandTurn),
+    /// The command writes a layer.
+    Layer(WorkspaceOverlay),
+}
+
+impl WorkspaceIsolation {
+    /// Isolates the workspace, or returns `None` if the host stops the command first.
+    fn begin(
+        order: &SupervisorRequest,
+        host: &mut SupervisorLink,
+        notices: &mut Vec<String>,
+    ) -> Result<Option<Self>, ConfineError> {
+        if let Some(layer) = &order.layer {
+            let mounted = WorkspaceOverlay::mount(&order.workspace, &LayerPaths::of(layer));
+            let overlay = mounted.map_err(ConfineError::at(ConfineStep::MountView))?;
+            return Ok(Some(Self::Layer(overlay)));
+        }
+        // The turn lasts until everything is restored, so that no other command sees forbidden
+        // changes.
+        let turn = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed());
+        let turn = turn.map_err(ConfineError::at(ConfineStep::WaitForTurn))?;
+        notices.extend(journal::recover(&order.set_aside, &order.workspace));
+        Ok(turn.map(Self::Turn))
+    }
 }
 
 fn handle_request(
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
-    slot: &mut Option<PrivateDirs>,
-    remarks: &mut Vec<String>,
+    results: &mut CommandResults,
 ) -> Result<CommandExitKind, ConfineError> {
     if order.job.digest() != order.digest {
         return Err(ConfineError::new(ConfineStep::ReadRequest, StepProblem::LineNotApproved));
     }
     os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
-    // The turn lasts until everything is restored, so that no other command sees forbidden changes.
-    let turn = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed());
-    let Some(_turn) = turn.map_err(ConfineError::at(ConfineStep::WaitForTurn))? else {
+    let CommandResults { private: slot, notices, changes } = results;
+    let Some(isolation) = WorkspaceIsolation::begin(order, host, notices)? else {
         return Ok(CommandExitKind::Stopped);
     };
-    remarks.extend(journal::recover(&order.set_aside, &order.workspace));
     let private = slot.insert(
         PrivateDirs::create(&order.temp_dir)
             .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
@@ -177,8 +250,14 @@ fn handle_request(
         sockets: &before.sockets,
         rules: &protected,
     };
-    let unfinished = RestoreJournal::begin(order, &private.temporary, &protected, &before)
-        .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?;
+    // A killed supervisor leaves nothing in the workspace if the changes are in a layer.
+    let unfinished = match isolation {
+        WorkspaceIsolation::Layer(_) => None,
+        WorkspaceIsolation::Turn(_) => Some(
+            RestoreJournal::begin(order, &private.temporary, &protected, &before)
+                .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?,
+        ),
+    };
     // At this level commands can reach the files themselves, and so their permissions.
     let modes = if keeping {
         // `x` stands for an entry of the directory, so that the directory itself counts as a
@@ -192,32 +271,56 @@ fn handle_request(
     let begun = Instant::now();
     let ran = run_command(order, &surroundings, host);
     let ended = os::kill_descendants();
-    remarks.extend(modes.put_back());
-    match restore_protected_paths(
+    notices.extend(modes.put_back());
+    let restored = restore_protected_paths(
         (&order.workspace, &order.set_aside),
         &protected,
         keeping,
         &before,
         begun.elapsed(),
-    ) {
-        Ok(done) => {
-            remarks.extend(done);
-            remarks.extend(
-                unfinished
-                    .end()
-                    .err()
-                    .map(|error| format!("cannot remove the record of the command: {error}")),
-            );
+    );
+    notices.extend(copies.remarks);
+    match isolation {
+        // A command whose changes cannot be checked changes nothing.
+        WorkspaceIsolation::Layer(overlay) => {
+            ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
+            notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            drop(before);
+            *changes = Some(collect_layer(order, overlay)?);
         }
-        // The record stays, and the next command tries again.
-        Err(problem) => remarks.push(format!("cannot restore the protected paths: {problem}")),
+        WorkspaceIsolation::Turn(_) => {
+            match restored {
+                Ok(done) => {
+                    notices.extend(done);
+                    let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
+                    notices.extend(
+                        removed.err().map(|error| {
+                            format!("cannot remove the record of the command: {error}")
+                        }),
+                    );
+                }
+                // The record stays, and the next command tries again.
+                Err(problem) => {
+                    notices.push(format!("cannot restore the protected paths: {problem}"));
+                }
+            }
+            notices.extend(ended.err().map(|remaining| remaining.to_string()));
+        }
     }
-    remarks.extend(copies.remarks);
-    remarks.extend(ended.err().map(|remaining| remaining.to_string()));
     if private.clear(Some(Instant::now() + CLEANUP_TIMEOUT)) {
         *slot = None;
     }
     ran
+}
+
+/// Collects the changes of a command from its layer.
+fn collect_layer(
+    order: &SupervisorRequest,
+    overlay: WorkspaceOverlay,
+) -> Result<CollectedChanges, ConfineError> {
+    overlay.unmount().map_err(ConfineError::at(ConfineStep::CollectChanges))?;
+    let layer = order.layer.as_deref().unwrap_or(Path::new(""));
+    collect_changes(layer, &order.workspace).map_err(ConfineError::at(ConfineStep::CollectChanges))
 }
 
 /// Returns the places that new links must not point to: those that commands can write, and those
@@ -379,64 +482,5 @@ fn terminate_gracefully(child: &mut SandboxProcess, namespaces: Option<&Namespac
     let deadline = Instant::now() + GRACE_PERIOD;
     while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
         std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Private directories and files of one command, removed on drop.
-struct PrivateDirs {
-    directory: tempfile::TempDir,
-    temporary: PathBuf,
-    empty_file: PathBuf,
-    empty_directory: PathBuf,
-    root: PathBuf,
-    /// The directory for copies of settings, created on demand.
-    settings: PathBuf,
-}
-
-impl PrivateDirs {
-    fn create(parent: &SavedPath) -> std::io::Result<Self> {
-        let parent = parent.path().ok_or(std::io::ErrorKind::InvalidData)?;
-        let folder = tempfile::Builder::new()
-            .prefix("cofferdam-")
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
-        let path = folder.path().canonicalize()?;
-        let [temporary, empty_file, empty_folder, root, settings] =
-            ["tmp", "file", "folder", "root", "settings"].map(|name| path.join(name));
-        let private = Self {
-            directory: folder,
-            temporary,
-            empty_file,
-            empty_directory: empty_folder,
-            root,
-            settings,
-        };
-        std::fs::create_dir(&private.temporary)?;
-        std::fs::create_dir(&private.empty_directory)?;
-        std::fs::create_dir(&private.root)?;
-        std::fs::write(&private.empty_file, "")?;
-        for path in [&private.empty_file, &private.empty_directory] {
-            std::fs::set_permissions(path, Permissions::from_mode(0o000))?;
-        }
-        Ok(private)
-    }
-}
-
-impl PrivateDirs {
-    /// Removes the contents until the deadline, and returns whether all are gone.
-    ///
-    /// The command may have left directories that nobody can enter, or that are deeper than any
-    /// path.
-    fn clear(&self, until: Option<Instant>) -> bool {
-        let Ok(opened) = std::fs::File::open(self.directory.path()) else { return false };
-        let mut goes_on = || until.is_none_or(|until| Instant::now() < until);
-        ["tmp", "folder"].into_iter().all(|name| remove_tree(&opened, name, &mut goes_on).is_ok())
-    }
-}
-
-impl Drop for PrivateDirs {
-    fn drop(&mut self) {
-        self.clear(None);
     }
 }

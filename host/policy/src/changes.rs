@@ -89,6 +89,14 @@ impl ChangeSet {
         Self { changes, undiffed: BTreeMap::new() }
     }
 
+    /// Adds further changes.
+    #[must_use]
+    pub fn with_changes(self, more: impl IntoIterator<Item = FileChange>) -> Self {
+        let mut changes = self.changes;
+        changes.extend(more);
+        Self { undiffed: self.undiffed, ..Self::new(changes) }
+    }
+
     /// Adds the staged files with the new contents that no diff shows. These files exist until the
     /// changes are applied or discarded.
     #[must_use]

@@ -49,8 +49,8 @@ mod verdict;
 
 pub use action::{Action, ActionKind};
 pub use authorizer::{
-    AllowBasis, Authorization, Authorizer, DecisionExplanation, DecisionOutcome, PendingApproval,
-    Permit, ScopeApproval,
+    AllowBasis, Authorization, Authorizer, CommandChangeVerdict, DecisionExplanation,
+    DecisionOutcome, PendingApproval, Permit, ScopeApproval,
 };
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{CapName, CapOutOfRange, Caps};

@@ -113,7 +113,8 @@ pub fn commands(rules: CommandRules) -> CommandSandbox {
     assert!(program.exists(), "{} is not built", program.display());
     let environment = host_environment();
     let set_aside = environment.temp_dir.join("cofferdam-tests-set-aside");
-    CommandSandbox::new(program, rules, set_aside, environment)
+    let layers = environment.temp_dir.join("cofferdam-tests-layers");
+    CommandSandbox::new(program, rules, set_aside, environment).with_layers(Some(layers))
 }
 
 impl Default for TestHostBuilder {

@@ -11,7 +11,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use cofferdam_tests::guests::{GuestTool, TestGuest};
-use cofferdam_tests::program::{ProgramOutput, TestHome, wait_until};
+use cofferdam_tests::program::{ProgramOutput, TestHome, wait_for_sleep, wait_until};
 
 mod export;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
@@ -362,11 +362,11 @@ fn a_call_that_a_crash_cut_off_is_shown_as_such() {
         "tools",
         "call",
         "bash",
-        r#"{"command":"touch begun; sleep 30"}"#,
+        r#"{"command":"sleep 30.125"}"#,
         "--mode",
         "auto",
     ]));
-    wait_until("the call runs", || user.home.has_file("begun"));
+    wait_for_sleep("30.125");
     drop(running);
     let shown = user.run(&["audit", "show"]);
     assert!(shown.stdout.contains("its outcome is unknown"), "{shown:?}");

@@ -343,7 +343,9 @@ fn what_the_policy_hides_is_hidden_in_a_chat_too() {
 #[test]
 fn a_guide_that_changes_within_a_chat_is_told_before_the_next_request() {
     let [provider, _] = both_providers();
+    // In a private view, nobody could approve the change.
     let home = new_home().with_file("AGENTS.md", "One.\n");
+    home.write_file("config/cofferdam/config.toml", "[commands]\nat_most = \"kernel\"\n");
     let server = provider.serve([
         bash_call("echo Two. >AGENTS.md"),
         text_reply("Done."),

@@ -13,6 +13,7 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ("Item", "an associated type of `Iterator`"),
     ("NamespaceStart", "one for each operating system"),
     ("Value", "an associated type of `Visitor`"),
+    ("WorkspaceOverlay", "one for each operating system"),
 ];
 
 #[test]

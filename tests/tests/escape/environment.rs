@@ -10,7 +10,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use cofferdam::policy::SandboxLevel;
 use cofferdam_tests::guests::TestHost;
@@ -37,14 +37,18 @@ pub(super) struct ProbeEnvironment {
     /// The number of a segment of shared memory.
     shared_memory_id: String,
     sleep_mark: String,
+    /// Whether commands have a private view of the workspace.
+    has_private_view: bool,
 }
 
 impl ProbeEnvironment {
     pub(super) fn new(level: SandboxLevel) -> Self {
-        Self::with_host(new_host(level))
+        let mut environment = Self::with_host(new_host(level));
+        environment.has_private_view = level == SandboxLevel::Full;
+        environment
     }
 
-    /// The same around commands of this host.
+    /// The same around commands of this host, which write the workspace directly.
     pub(super) fn with_host(test_host: TestHost) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -88,6 +92,7 @@ impl ProbeEnvironment {
             outside,
             victim,
             sleep_mark: format!("86399.{id}{number:03}"),
+            has_private_view: false,
         };
         scene.tcp.set_nonblocking(true).expect("it is set");
         scene.udp.set_nonblocking(true).expect("it is set");
@@ -113,7 +118,7 @@ impl ProbeEnvironment {
             | SuccessSign::Stays => PathBuf::new(),
         };
         let before = file_state(&path);
-        let said = run_line(&self.host, &line);
+        let (said, was_visible) = self.run_watched(&line, &path, &before);
         let happened = match probe.success_sign {
             SuccessSign::Output(text) => said.contains(&self.expand_placeholders(text)),
             SuccessSign::Creates(_) => path.symlink_metadata().is_ok(),
@@ -136,10 +141,33 @@ impl ProbeEnvironment {
         .any(|words| said.contains(words));
         let fate = match (happened, was_undone) {
             (true, _) => ProbeOutcome::Allowed("as was seen"),
+            (false, _) if self.has_private_view && was_visible => {
+                ProbeOutcome::Allowed("seen while the command ran")
+            }
+            (false, true) if self.has_private_view => ProbeOutcome::Blocked,
             (false, true) => ProbeOutcome::Restored,
             (false, false) => ProbeOutcome::Blocked,
         };
         (fate, said)
+    }
+
+    /// Runs a line, and watches a path meanwhile: what the command said, and whether the path was
+    /// ever different.
+    fn run_watched(&self, line: &str, path: &Path, before: &FileState) -> (String, bool) {
+        let has_ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut was_different = false;
+                while !has_ended.load(Ordering::Relaxed) {
+                    was_different |= &file_state(path) != before;
+                    std::thread::sleep(std::time::Duration::from_micros(200));
+                }
+                was_different
+            });
+            let said = run_line(&self.host, line);
+            has_ended.store(true, Ordering::Relaxed);
+            (said, watch.join().expect("it ends"))
+        })
     }
 
     fn expand_placeholders(&self, text: &str) -> String {
@@ -248,8 +276,10 @@ fn create_shared_memory() -> String {
     said.rsplit(' ').next().unwrap_or_default().trim().to_owned()
 }
 
-/// Everything that a change could show in.
-fn file_state(path: &Path) -> Option<(u32, i64, u64, Vec<u8>)> {
+/// Everything that a change could show in; `None` if nothing is there.
+type FileState = Option<(u32, i64, u64, Vec<u8>)>;
+
+fn file_state(path: &Path) -> FileState {
     let metadata = path.symlink_metadata().ok()?;
     let content = if metadata.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
     // Of a folder the names count and not the time, which a file that came and went changes.

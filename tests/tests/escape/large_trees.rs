@@ -126,6 +126,10 @@ fn a_tree_that_several_commands_moved_together_too_deep_is_set_aside() {
     let other_disk = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
     for level in CONFINING_LEVELS {
         for is_on_other_disk in [false, true] {
+            // In a private view, old directories cannot be renamed.
+            if level == SandboxLevel::Full && !is_on_other_disk {
+                continue;
+            }
             let home = TestHome::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
             home.write_file(
                 "config/cofferdam/config.toml",

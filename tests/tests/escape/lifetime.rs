@@ -8,7 +8,7 @@ use std::time::Duration;
 use cofferdam::agent::ports::RunOutcome;
 use cofferdam::policy::{Capability, SandboxLevel};
 use cofferdam_tests::guests::{TestGuest, TestHostBuilder, commands};
-use cofferdam_tests::program::{TestHome, find_processes, wait_until};
+use cofferdam_tests::program::{ProgramOutput, TestHome, find_processes, wait_until};
 
 use super::{CONFINING_LEVELS, new_host, rules_for_level, run_line};
 
@@ -130,17 +130,43 @@ fn new_home(level: SandboxLevel) -> TestHome {
     home
 }
 
+/// A user of the program whose commands write the workspace directly at every level, because the
+/// state directory is on another file system.
+struct DirectHome {
+    home: TestHome,
+    state: tempfile::TempDir,
+}
+
+impl DirectHome {
+    fn new(level: SandboxLevel) -> Self {
+        let state = tempfile::tempdir_in("/dev/shm").expect("a directory in memory");
+        Self { home: new_home(level), state }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        command.env("XDG_STATE_HOME", self.state.path());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> ProgramOutput {
+        self.home.start(self.command(args)).wait_for_exit()
+    }
+}
+
 #[test]
 fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
     for (level, mark) in CONFINING_LEVELS.into_iter().zip(["86203.71", "86203.72"]) {
-        let home =
-            new_home(level).with_file("file.txt", "text\n").with_file(".env", "KEY=env-secret\n");
+        let direct = DirectHome::new(level);
+        let home = &direct.home;
+        home.write_file("workspace/file.txt", "text\n");
+        home.write_file("workspace/.env", "KEY=env-secret\n");
         let line = format!(
             "mkdir -p .vscode && echo evil > .vscode/tasks.json; touch ready; setsid sleep {mark} \
                 & sleep {mark}"
         );
         let input = serde_json::json!({"command": line}).to_string();
-        let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+        let mut host = direct.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
         let mut host = host
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -210,20 +236,20 @@ fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
 
 /// Kills a host with the helpers that have these words, all at once, while a command runs that
 /// plants something.
-fn kill_all(home: &TestHome, mark: &str, words: &[&str]) {
+fn kill_all(direct: &DirectHome, mark: &str, words: &[&str]) {
     let line = format!(
         "mkdir -p .vscode && echo evil > .vscode/tasks.json; echo evil > .git/hooks/pre-commit; \
             touch ready; setsid sleep {mark} & sleep {mark}"
     );
     let input = serde_json::json!({"command": line}).to_string();
-    let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    let mut host = direct.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
     let mut host = host
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("it starts");
-    wait_until("the command runs", || home.has_file("ready"));
+    wait_until("the command runs", || direct.home.has_file("ready"));
     let helpers = helpers(host.id(), words);
     assert_eq!(helpers.len(), words.len(), "{words:?}");
     let all: Vec<String> =
@@ -235,10 +261,11 @@ fn kill_all(home: &TestHome, mark: &str, words: &[&str]) {
 #[test]
 fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_protected_paths() {
     for (level, mark) in CONFINING_LEVELS.into_iter().zip(["86204.71", "86204.72"]) {
-        let home = new_home(level)
-            .with_file(".git/hooks/pre-commit", "mine")
-            .with_file(".env", "KEY=env-secret\n");
-        kill_all(&home, mark, &["supervise-command"]);
+        let direct = DirectHome::new(level);
+        let home = &direct.home;
+        home.write_file("workspace/.git/hooks/pre-commit", "mine");
+        home.write_file("workspace/.env", "KEY=env-secret\n");
+        kill_all(&direct, mark, &["supervise-command"]);
         wait_until("no process is left", || find_processes(mark).is_empty());
         wait_until("the workspace is as it was", || !home.has_file(".vscode"));
         let hook = || {
@@ -251,14 +278,14 @@ fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_pro
             "KEY=env-secret\n"
         );
         let ran =
-            home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+            direct.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
         assert!(
             ran.stdout.contains("next")
                 && ran.stderr.contains("an earlier command in this workspace was interrupted"),
             "{level}: {ran:?}"
         );
         let ran =
-            home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+            direct.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
         assert!(
             !ran.stdout.contains("[sandbox]") && !ran.stderr.contains("was interrupted"),
             "{level}: {ran:?}"
@@ -269,12 +296,13 @@ fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_pro
 #[test]
 fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_killed() {
     for (level, mark) in CONFINING_LEVELS.into_iter().zip(["86205.71", "86205.72"]) {
-        let home = new_home(level)
-            .with_file(".git/hooks/pre-commit", "mine")
-            .with_file("file.txt", "text\n");
-        kill_all(&home, mark, &["guard-command", "supervise-command"]);
+        let direct = DirectHome::new(level);
+        let home = &direct.home;
+        home.write_file("workspace/.git/hooks/pre-commit", "mine");
+        home.write_file("workspace/file.txt", "text\n");
+        kill_all(&direct, mark, &["guard-command", "supervise-command"]);
         assert!(home.has_file(".vscode"), "{level}: nobody is left to look after it");
-        let ran = home.run(&["tools", "call", "read_file", r#"{"path":"file.txt"}"#]);
+        let ran = direct.run(&["tools", "call", "read_file", r#"{"path":"file.txt"}"#]);
         assert!(
             ran.stdout.contains("text")
                 && ran.stderr.contains("an earlier command in this workspace was interrupted"),
@@ -289,13 +317,49 @@ fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_kille
             "{level}"
         );
         let ran =
-            home.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
+            direct.run(&["tools", "call", "bash", r#"{"command":"echo next"}"#, "--mode", "auto"]);
         assert!(
             ran.stdout.contains("next")
                 && !ran.stdout.contains("[sandbox]")
                 && !ran.stderr.contains("was interrupted"),
             "{level}: {ran:?}"
         );
+    }
+}
+
+#[test]
+fn a_killed_host_or_supervisor_of_a_private_view_leaves_no_process_and_no_change() {
+    for (words, mark) in [(&[][..], "86206.71"), (&["supervise-command"][..], "86206.72")] {
+        let home = new_home(SandboxLevel::Full)
+            .with_file("file.txt", "text\n")
+            .with_file(".git/hooks/pre-commit", "mine");
+        let line = format!(
+            "echo new > file.txt; mkdir -p new .vscode; echo evil > .vscode/tasks.json; setsid \
+                sleep {mark} & sleep {mark}"
+        );
+        let input = serde_json::json!({"command": line}).to_string();
+        let mut host = home.command(&["tools", "call", "bash", &input, "--mode", "auto"]);
+        let host = host.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut host = host.spawn().expect("it starts");
+        let is_asleep = |line: &String| *line == format!("sleep {mark} ");
+        wait_until("the command runs", || {
+            find_processes(mark).iter().filter(|line| is_asleep(line)).count() == 2
+        });
+        let killed: Vec<String> = std::iter::once(host.id())
+            .chain(helpers(host.id(), words))
+            .map(|pid| pid.to_string())
+            .collect();
+        let status = Command::new("kill").arg("-KILL").args(&killed).status();
+        assert!(status.expect("it starts").success());
+        host.wait().expect("it is dead");
+        wait_until("no process is left", || find_processes(mark).is_empty());
+        let names = std::fs::read_dir(home.workspace()).expect("it is listed").flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        assert_eq!(names, [".git", "file.txt"], "{words:?}");
+        let text = |path: &str| std::fs::read_to_string(home.workspace().join(path));
+        assert_eq!(text("file.txt").expect("it is there"), "text\n");
+        assert_eq!(text(".git/hooks/pre-commit").expect("it is there"), "mine");
     }
 }
 

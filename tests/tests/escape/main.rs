@@ -24,6 +24,7 @@ mod namespaces;
 mod planted_links;
 mod planted_named;
 mod planted_repositories;
+mod private_view;
 mod probes;
 mod sequence;
 mod settings;

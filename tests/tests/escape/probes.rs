@@ -36,14 +36,17 @@ pub(super) struct EscapeProbe {
     pub(super) command: &'static str,
     pub(super) success_sign: SuccessSign,
     pub(super) control_outcome: ControlOutcome,
+    /// With a private view of the workspace.
     pub(super) full_outcome: ProbeOutcome,
+    /// In namespaces, but without a private view.
+    pub(super) direct_outcome: ProbeOutcome,
     pub(super) kernel_outcome: ProbeOutcome,
 }
 
 /// What becomes of an attempt in a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProbeOutcome {
-    /// It does not happen.
+    /// It does not happen, or only in the private view of the command, whose change is discarded.
     Blocked,
     /// It happens, and once the command has ended it is as it was before, and the user is told.
     Restored,
@@ -97,6 +100,7 @@ pub(super) const fn blocked(
         success_sign: sign,
         control_outcome: control,
         full_outcome: Blocked,
+        direct_outcome: Blocked,
         kernel_outcome: Blocked,
     }
 }
@@ -113,6 +117,7 @@ pub(super) const fn allowed(
         success_sign: sign,
         control_outcome: Succeeds,
         full_outcome: Blocked,
+        direct_outcome: Blocked,
         kernel_outcome: Allowed(why),
     }
 }
@@ -125,6 +130,7 @@ const fn blocked_change(name: &'static str, line: &'static str, sign: SuccessSig
         success_sign: sign,
         control_outcome: Succeeds,
         full_outcome: Blocked,
+        direct_outcome: Blocked,
         kernel_outcome: Restored,
     }
 }
@@ -136,7 +142,8 @@ const fn restored(name: &'static str, line: &'static str, sign: SuccessSign) -> 
         command: line,
         success_sign: sign,
         control_outcome: Succeeds,
-        full_outcome: Restored,
+        full_outcome: Blocked,
+        direct_outcome: Restored,
         kernel_outcome: Restored,
     }
 }

@@ -51,7 +51,7 @@ fn an_ordinary_user_is_as_safe_as_root() {
         .expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("11 passed"),
+        output.status.success() && said.contains("12 passed"),
         "{said}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
@@ -62,7 +62,12 @@ fn an_ordinary_user_is_as_safe_as_root() {
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned());
     let left: Vec<String> = left
-        .filter(|name| name.starts_with("cofferdam-") && name != "cofferdam-tests-set-aside")
+        .filter(|name| {
+            let kept = ["cofferdam-tests-set-aside", "cofferdam-tests-layers"];
+            name.starts_with("cofferdam-") && !kept.contains(&name.as_str())
+        })
         .collect();
     assert_eq!(left, Vec::<String>::new());
+    let layers = std::fs::read_dir(home.join("cofferdam-tests-layers")).expect("it is listed");
+    assert_eq!(layers.count(), 0, "the changes of commands");
 }

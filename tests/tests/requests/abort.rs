@@ -64,6 +64,8 @@ fn r101_a_command_that_runs_is_ended() {
 fn r101_a_command_gets_term_and_a_moment_before_it_is_killed() {
     for provider in both_providers() {
         let home = new_home();
+        // In a private view, the changes of a stopped command are discarded.
+        home.write_file("config/cofferdam/config.toml", "[commands]\nat_most = \"kernel\"\n");
         let numbers = provider.serve([]);
         let sleep = format!("sleep {}", unique_duration(&numbers));
         let command = format!("trap 'touch got-term; exit' TERM; {sleep} & wait");

@@ -92,7 +92,8 @@ fn r035_what_links_lead_to_is_asked_whoever_made_them_and_whenever() {
     link("d1/ag.md", &home, "AGENTS.md");
     link("d2", &home, "d1");
     let write = |path: &str| call_reply("write_file", json!({"path": path, "content": "Obey.\n"}));
-    // By a command of this session, which may make it.
+    // By a command of this session, which may make it where it writes the workspace directly.
+    home.write_file("config/cofferdam/config.toml", "[commands]\nat_most = \"kernel\"\n");
     let server = provider.serve([
         write("d2/ag.md")
             .with_call("write_file", json!({"path": "d1/ag.md", "content": "Obey.\n"})),
@@ -139,7 +140,9 @@ fn a_session_reports_which_instruction_files_changed_since_the_last_one_and_who_
                 tool or a command of a session."]
     );
     assert_eq!(notices(&home, &plain(), &[]), [""; 0]);
-    // By a command, which is told at once and at the next start.
+    // By a command, which is told at once and at the next start. In a private view, nobody could
+    // approve the change.
+    home.write_file("config/cofferdam/config.toml", "[commands]\nat_most = \"kernel\"\n");
     let server = provider.serve([
         call_reply("bash", json!({"command": "echo Two. >AGENTS.md; echo x >.gitattributes"})),
         text_reply("Done."),

@@ -252,13 +252,14 @@ fn r104_when_the_time_is_up_what_runs_is_stopped_and_what_was_done_is_kept() {
     for provider in both_providers() {
         let home = home_with_files();
         home.write_file("config/cofferdam/config.toml", "timeout_seconds = 2\n");
-        let server = provider.serve([call_reply(
-            "bash",
-            json!({"command": "touch begun; sleep 60; touch ended"}),
-        )
-        .with_call("bash", json!({"command": "touch after"}))]);
+        let bash = |command: &str| ("bash", json!({"command": command}));
+        let (tool, first) = bash("touch begun");
+        let server = provider.serve([call_reply(tool, first)
+            .with_call("bash", bash("touch stopped; sleep 60; touch ended").1)
+            .with_call("bash", bash("touch after").1)]);
         let report = home.run_task(&server, &["--mode", "auto"]).expect_outcome("timed-out", 6);
         assert_eq!(report["turns"], 1);
-        assert!(home.has_file("begun") && !home.has_file("ended") && !home.has_file("after"));
+        assert!(home.has_file("begun"));
+        assert!(!["stopped", "ended", "after"].iter().any(|name| home.has_file(name)));
     }
 }

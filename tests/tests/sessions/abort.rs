@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use cofferdam_tests::guests::TestGuest;
-use cofferdam_tests::program::{RunningProgram, wait_until};
+use cofferdam_tests::program::{RunningProgram, wait_for_sleep, wait_until};
 use cofferdam_tests::terminal::TestTerminal;
 use cofferdam_tests::wire::{
     Provider, ProviderServer, ReceivedRequest, ScriptedReply, both_providers, call_reply,
@@ -426,7 +426,7 @@ fn r090_thinking_goes_back_to_whose_it_is_and_to_nobody_else() {
 fn r107_a_second_ctrl_c_leaves_and_what_happened_is_saved() {
     for provider in both_providers() {
         let user = TestUser::new();
-        let stubborn = "trap '' TERM; touch begun; while true; do sleep 0.1; done";
+        let stubborn = "trap '' TERM; while true; do sleep 0.1025; done";
         let server = provider.serve([
             call_reply("bash", bash_call("echo first")),
             call_reply("bash", bash_call(stubborn)),
@@ -434,7 +434,7 @@ fn r107_a_second_ctrl_c_leaves_and_what_happened_is_saved() {
         let running = user.home.start(
             user.home.model_command(&server, &["--mode", "auto", "--output", "stream-json"]),
         );
-        wait_until("the command runs", || user.home.has_file("begun"));
+        wait_for_sleep("0.1025");
         running.interrupt();
         running.interrupt();
         assert_eq!(running.wait_for_exit().exit_code, 130);

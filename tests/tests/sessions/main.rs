@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use cofferdam::conversation::{ResultStatus, Transcript, validate};
-use cofferdam_tests::program::{ProgramOutput, TestHome, wait_until};
+use cofferdam_tests::program::{ProgramOutput, TestHome, wait_for_sleep, wait_until};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
@@ -181,7 +181,7 @@ fn r100_stopped_at_any_moment_saving_among_them_a_session_goes_on() {
 #[test]
 fn r109_a_second_process_is_told_that_the_session_is_in_use() {
     let user = TestUser::new();
-    let model = user.replay_model("slow.jsonl", &[json!([bash_call("touch begun; sleep 30")])]);
+    let model = user.replay_model("slow.jsonl", &[json!([bash_call("sleep 30.25")])]);
     let running = user.home.start(user.home.command(&[
         "run",
         "--mode",
@@ -190,7 +190,7 @@ fn r109_a_second_process_is_told_that_the_session_is_in_use() {
         &model,
         "Take your time.",
     ]));
-    wait_until("the call runs", || user.home.has_file("begun"));
+    wait_for_sleep("30.25");
     let refused = user.run(&[
         "run",
         "--continue",
@@ -218,7 +218,7 @@ fn r109_the_newest_session_that_nobody_has_open_goes_on() {
     let user = TestUser::new();
     user.run_json(&["run", "--output", "json", "--model", &user.run_answer("First."), "One."]);
     let older = user.run_json(&["sessions", "list", "--json"])["sessions"][0]["id"].clone();
-    let model = user.replay_model("slow.jsonl", &[json!([bash_call("touch begun; sleep 30")])]);
+    let model = user.replay_model("slow.jsonl", &[json!([bash_call("sleep 30.75")])]);
     let running = user.home.start(user.home.command(&[
         "run",
         "--mode",
@@ -227,7 +227,7 @@ fn r109_the_newest_session_that_nobody_has_open_goes_on() {
         &model,
         "Take your time.",
     ]));
-    wait_until("the call runs", || user.home.has_file("begun"));
+    wait_for_sleep("30.75");
     let went_on = user.run(&[
         "run",
         "--continue",

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use cofferdam_tests::program::wait_until;
+use cofferdam_tests::program::wait_for_sleep;
 
 use super::{TestUser, bash_call};
 
@@ -69,13 +69,11 @@ fn another_session_knows_nothing_of_it() {
 #[test]
 fn r108_what_was_kept_before_a_crash_is_kept_with_the_result_of_its_call() {
     let user = TestUser::new();
-    let model = user.replay_model(
-        "long.jsonl",
-        &[json!([todo_list()]), json!([bash_call("touch begun; sleep 60")])],
-    );
+    let model =
+        user.replay_model("long.jsonl", &[json!([todo_list()]), json!([bash_call("sleep 60.25")])]);
     let running =
         user.home.start(user.home.command(&["run", "--mode", "auto", "--model", &model, "Work."]));
-    wait_until("the second call runs", || user.home.has_file("begun"));
+    wait_for_sleep("60.25");
     // SIGKILL.
     drop(running);
     let second = user.replay_model(

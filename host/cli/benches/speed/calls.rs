@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cofferdam::policy::{
-    ApprovalMode, Authorization, Authorizer, Effect, Permit, SandboxLevel, ToolId,
+    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, Effect, Permit, SandboxLevel,
+    ToolId,
 };
 use cofferdam::sandbox::{
     CallLimits, CallReport, CommandSandbox, GateRuling, InstanceAllocation, LoadedPlugin,
@@ -89,6 +90,8 @@ impl Bench {
                 let permit = permit(effect);
                 Box::pin(async { GateRuling::Permitted(permit) })
             }),
+            change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            history: None,
             plan_gate: Arc::new(|_| panic!("nothing that is measured presents plans")),
             commands: Arc::clone(&self.commands),
             progress: Arc::new(|_| ()),

@@ -16,7 +16,7 @@ use cofferdam::config::resolve_links;
 use cofferdam::policy::{
     Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
     DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
-    SourceLocation, Verdict, VerdictReason, WorkspacePath,
+    SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspacePath,
 };
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation};
 use cofferdam::terminal_escape;
@@ -359,14 +359,27 @@ fn apply_sandbox(
                 ..action_report
             }
         }
-        (Ok(level), Some(place)) => ExplanationReport {
-            reason: format!(
-                "{} It runs at sandbox level `{level}`, as required by {place}.",
-                action_report.reason
-            ),
-            ..action_report
-        },
-        (Ok(_), None) => action_report,
+        (Ok(level), required_by) => {
+            let required = required_by.as_ref().map_or_else(String::new, |place| {
+                format!(" It runs at sandbox level `{level}`, as required by {place}.")
+            });
+            let gap = describe_gap(level);
+            let reason = format!("{}{required}{gap}", action_report.reason);
+            ExplanationReport { reason, ..action_report }
+        }
+    }
+}
+
+/// Describes the rules that a sandbox level cannot enforce for commands.
+fn describe_gap(level: SandboxLevel) -> &'static str {
+    match level {
+        SandboxLevel::Full => "",
+        SandboxLevel::Kernel => {
+            " At sandbox level `kernel`, commands can read hidden files of the workspace."
+        }
+        SandboxLevel::None => {
+            " Without a sandbox, no rule restricts what a command reads or sends."
+        }
     }
 }
 

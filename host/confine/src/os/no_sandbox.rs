@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-pub(crate) use super::without_namespaces::{ForkedProcess, NamespaceStart};
+pub(crate) use super::without_namespaces::{
+    ForkedProcess, NamespaceStart, WorkspaceOverlay, check_private_view, run_with_own_mounts,
+};
 use crate::error::RemainingProcesses;
 use crate::protocol::NamespaceMaker;
 use crate::{

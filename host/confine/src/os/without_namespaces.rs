@@ -1,11 +1,13 @@
 //! What [`crate::sandbox_process`] needs of a system without namespaces: types without values.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitStatus;
 
 use rustix::process::Pid;
 
-use crate::{ConfineError, SupervisorLink};
+use crate::view::{LayerPaths, ViewUnavailable};
+use crate::{ConfineError, ConfineStep, PrerequisiteError, SupervisorLink};
 
 /// A command in namespaces, which this system does not have.
 pub(crate) enum NamespaceStart {}
@@ -35,4 +37,27 @@ impl ForkedProcess {
     pub(crate) fn wait(&mut self) -> std::io::Result<ExitStatus> {
         match *self {}
     }
+}
+
+/// An overlay over the workspace, which this system does not have.
+pub(crate) enum WorkspaceOverlay {}
+
+impl WorkspaceOverlay {
+    pub(crate) fn mount(_: &Path, _: &LayerPaths) -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn unmount(self) -> std::io::Result<()> {
+        match self {}
+    }
+}
+
+pub(crate) fn run_with_own_mounts(
+    _: impl FnOnce(Result<(), ConfineError>) -> i32,
+) -> Result<ForkedProcess, ConfineError> {
+    Err(ConfineError::new(ConfineStep::EnterNamespaces, PrerequisiteError::Namespaces))
+}
+
+pub(crate) fn check_private_view(_: &Path, _: &Path) -> Result<(), ViewUnavailable> {
+    Err(ViewUnavailable::Namespaces)
 }

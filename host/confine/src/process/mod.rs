@@ -21,12 +21,13 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::exit_code;
-use crate::{CommandLocation, CommandSandbox, ConfineError, HostEnvironment};
+use crate::view::CommandChanges;
+use crate::{CommandLocation, CommandSandbox, ConfineError, ConfineStep, HostEnvironment};
 use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
 pub use head_and_tail::shorten;
-use supervisor_handle::{ExitReport, SupervisorHandle};
+use supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
 
 /// The time between TERM and KILL for a group. An abort has to return within a second.
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
@@ -75,6 +76,9 @@ pub struct FinishedCommand {
     pub duration: Duration,
     /// Notices about changes to protected paths that were undone.
     pub notices: Vec<String>,
+    /// The changes of the command in its private view of the workspace, none of which is in the
+    /// workspace yet; `None` if the command wrote the workspace directly.
+    pub changes: Option<CommandChanges>,
 }
 
 /// The way in which a command ended.
@@ -108,7 +112,7 @@ pub enum CommandFailure {
     #[error("cannot start the command: {0}")]
     Start(#[source] std::io::Error),
     /// A step of running the command in its sandbox failed.
-    #[error("the command did not run: {source}{}", lines(.details))]
+    #[error("{}: {source}{}", did_not_run(.source), lines(.details))]
     Sandbox {
         /// The step that failed, and why.
         source: ConfineError,
@@ -124,6 +128,16 @@ pub enum CommandFailure {
     /// The permit allows another action than a command.
     #[error("internal error: the approval is not for a command")]
     NotACommand,
+}
+
+/// Returns what a failed step means for the command.
+fn did_not_run(error: &ConfineError) -> &'static str {
+    match error.step {
+        ConfineStep::CheckChanges | ConfineStep::CollectChanges => {
+            "the command ran, and its changes were discarded"
+        }
+        _ => "the command did not run",
+    }
 }
 
 /// Returns the texts that are not empty, each after a line break.
@@ -157,69 +171,121 @@ pub async fn run(
     let directory = workspace
         .resolve(Path::new(directory.as_fs_path()))
         .map_err(|source| CommandFailure::Directory { directory: directory.to_string(), source })?;
-    let started = Instant::now();
-    // From here on every exit ends the command, including a dropped future.
-    let (mut hold, out, err) = match level {
-        SandboxLevel::None => spawn_in_group(&line, &directory, commands.environment())?,
-        SandboxLevel::Kernel | SandboxLevel::Full => {
-            let place = CommandLocation {
-                workspace: workspace.root,
-                directory: &directory,
-                protected: workspace.protected,
-            };
-            let (leash, out, err) = SupervisorHandle::start(commands, &line, level, place).await?;
-            (ProcessGuard::Supervisor(leash), out, err)
-        }
+    let command = PlannedCommand {
+        line: &line,
+        directory: &directory,
+        workspace,
+        timeout,
+        cancel,
+        commands,
+        level,
     };
-    let mut stdout = HeadAndTail::default();
-    let mut stderr = HeadAndTail::default();
-    let (mut out, mut err) = (out, err);
-    let last = {
-        let output = async {
-            tokio::join!(read_output(&mut out, &mut stdout), read_output(&mut err, &mut stderr))
-        };
-        tokio::pin!(output);
-        let mut open = true;
-        let deadline = tokio::time::sleep(timeout);
-        tokio::pin!(deadline);
-        let last = loop {
-            tokio::select! {
-                _ = &mut output, if open => open = false,
-                last = hold.wait() => break last?,
-                () = &mut deadline => {
-                    let notices = hold.stop().await;
-                    break ExitReport { ending: Ok(CommandEnding::TimedOut), notices };
-                }
-                () = cancel.cancelled() => {
-                    let _ = hold.stop().await;
-                    return Err(CommandFailure::Cancelled);
-                }
+    match command.run(RequestedView::BestAvailable).await {
+        // Some directories cannot be part of an overlay, such as those that ignore case.
+        Err(CommandFailure::Sandbox { source, .. }) if source.step == ConfineStep::MountView => {
+            let mut finished = command.run(RequestedView::Direct).await?;
+            finished.notices.push(format!("the command wrote the workspace directly: {source}"));
+            Ok(finished)
+        }
+        ran => ran,
+    }
+}
+
+/// The view of the workspace that a command gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RequestedView {
+    /// A private view where the system allows it.
+    BestAvailable,
+    /// The workspace itself.
+    Direct,
+}
+
+/// A permitted command with all that it needs to run.
+struct PlannedCommand<'a> {
+    line: &'a str,
+    directory: &'a Path,
+    workspace: CommandWorkspace<'a>,
+    timeout: Duration,
+    cancel: &'a CancellationToken,
+    commands: &'a CommandSandbox,
+    level: SandboxLevel,
+}
+
+impl PlannedCommand<'_> {
+    async fn run(&self, view: RequestedView) -> Result<FinishedCommand, CommandFailure> {
+        let Self { line, directory, workspace, timeout, cancel, commands, level } = *self;
+        let started = Instant::now();
+        // From here on every exit ends the command, including a dropped future.
+        let (mut hold, out, err) = match level {
+            SandboxLevel::None => spawn_in_group(line, directory, commands.environment())?,
+            SandboxLevel::Kernel | SandboxLevel::Full => {
+                let place = CommandLocation {
+                    workspace: workspace.root,
+                    directory,
+                    protected: workspace.protected,
+                };
+                let layer = (level == SandboxLevel::Full && view == RequestedView::BestAvailable)
+                    .then(|| commands.create_layer(workspace.root))
+                    .flatten();
+                let (leash, out, err) =
+                    SupervisorHandle::start(commands, line, level, place, layer).await?;
+                (ProcessGuard::Supervisor(leash), out, err)
             }
         };
-        // Processes that the command left in its group end now, so that none of them holds the
-        // pipes open.
-        let _ = hold.stop().await;
-        if open {
-            let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut output).await;
-        }
-        last
-    };
-    let stderr = stderr.into_text();
-    let ending = match last.ending {
-        Ok(ending) => ending,
-        Err(source) => {
-            let mut details = last.notices;
-            details.push(stderr.trim().chars().take(MAX_DETAIL_LEN).collect());
-            return Err(CommandFailure::Sandbox { source, details });
-        }
-    };
-    Ok(FinishedCommand {
-        ending,
-        stdout: stdout.into_text(),
-        stderr,
-        duration: started.elapsed(),
-        notices: last.notices,
-    })
+        let mut stdout = HeadAndTail::default();
+        let mut stderr = HeadAndTail::default();
+        let (mut out, mut err) = (out, err);
+        let last = {
+            let output = async {
+                tokio::join!(read_output(&mut out, &mut stdout), read_output(&mut err, &mut stderr))
+            };
+            tokio::pin!(output);
+            let mut open = true;
+            let deadline = tokio::time::sleep(timeout);
+            tokio::pin!(deadline);
+            let last = loop {
+                tokio::select! {
+                    _ = &mut output, if open => open = false,
+                    last = hold.wait() => break last?,
+                    () = &mut deadline => {
+                        let stopped = tokio::select! {
+                            stopped = hold.stop(StopWait::ForChanges) => stopped,
+                            () = cancel.cancelled() => return Err(CommandFailure::Cancelled),
+                        };
+                        break stopped.unwrap_or_else(ExitReport::timed_out);
+                    }
+                    () = cancel.cancelled() => {
+                        let _ = hold.stop(StopWait::Short).await;
+                        return Err(CommandFailure::Cancelled);
+                    }
+                }
+            };
+            // Processes that the command left in its group end now, so that none of them holds the
+            // pipes open.
+            let _ = hold.stop(StopWait::Short).await;
+            if open {
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut output).await;
+            }
+            last
+        };
+        let stderr = stderr.into_text();
+        let ending = match last.ending {
+            Ok(ending) => ending,
+            Err(source) => {
+                let mut details = last.notices;
+                details.push(stderr.trim().chars().take(MAX_DETAIL_LEN).collect());
+                return Err(CommandFailure::Sandbox { source, details });
+            }
+        };
+        Ok(FinishedCommand {
+            ending,
+            stdout: stdout.into_text(),
+            stderr,
+            duration: started.elapsed(),
+            notices: last.notices,
+            changes: last.changes,
+        })
+    }
 }
 
 fn spawn_in_group(
@@ -256,21 +322,22 @@ impl ProcessGuard {
                 Ok(ExitReport {
                     ending: Ok(CommandEnding::Exited(exit_code(status))),
                     notices: Vec::new(),
+                    changes: None,
                 })
             }
             Self::Supervisor(leash) => leash.wait_for_report().await,
         }
     }
 
-    /// Ends the command, and returns the notices of its supervisor. Returns quickly if it has ended
+    /// Ends the command, and returns the report of its supervisor. Returns quickly if it has ended
     /// already.
-    async fn stop(&mut self) -> Vec<String> {
+    async fn stop(&mut self, wait: StopWait) -> Option<ExitReport> {
         match self {
             Self::Group(child, group) => {
                 group.terminate(child, GRACE_PERIOD).await;
-                Vec::new()
+                None
             }
-            Self::Supervisor(leash) => leash.stop().await,
+            Self::Supervisor(leash) => leash.stop(wait).await,
         }
     }
 }

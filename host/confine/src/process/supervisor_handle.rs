@@ -9,9 +9,10 @@ use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::{CommandEnding, CommandFailure};
+use crate::view::{CommandChanges, CommandLayer};
 use crate::{
-    CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SpawnPlan,
-    SupervisorReport,
+    CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SandboxSetup,
+    SpawnPlan, SupervisorReport,
 };
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::SandboxLevel;
@@ -20,12 +21,33 @@ use cofferdam_policy::SandboxLevel;
 /// continues on its own.
 const REPORT_TIMEOUT: Duration = Duration::from_millis(700);
 
+/// The time to wait for the changes of a command that reached its time limit.
+const COLLECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How long a stopped command is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopWait {
+    /// Until it has ended. Its changes do not matter.
+    Short,
+    /// Until its changes are collected, too.
+    ForChanges,
+}
+
 /// The final report about a command.
 #[derive(Debug)]
 pub(super) struct ExitReport {
     /// The ending, or the reason why the command did not run to its end.
     pub(super) ending: Result<CommandEnding, ConfineError>,
     pub(super) notices: Vec<String>,
+    /// The changes in the layer of the command, if it has one and ran.
+    pub(super) changes: Option<CommandChanges>,
+}
+
+impl ExitReport {
+    /// The report of a command without a supervisor that reached its time limit.
+    pub(super) fn timed_out() -> Self {
+        Self { ending: Ok(CommandEnding::TimedOut), notices: Vec::new(), changes: None }
+    }
 }
 
 /// A running supervisor with its link.
@@ -36,6 +58,8 @@ pub(super) struct SupervisorHandle {
     level: SandboxLevel,
     max_processes: u64,
     reported: bool,
+    /// The layer of the command; `None` if it writes the workspace directly.
+    layer: Option<CommandLayer>,
 }
 
 impl SupervisorHandle {
@@ -44,11 +68,15 @@ impl SupervisorHandle {
         line: &str,
         level: SandboxLevel,
         place: CommandLocation<'_>,
+        layer: Option<CommandLayer>,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
         let rules = commands.rules();
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
-            commands.setup_at(level),
+            SandboxSetup {
+                layer: layer.as_ref().map(|layer| layer.path().to_owned()),
+                ..commands.setup_at(level)
+            },
             place,
             rules.network,
         );
@@ -76,6 +104,7 @@ impl SupervisorHandle {
                 level,
                 max_processes: rules.limits.processes,
                 reported: false,
+                layer,
             },
             out,
             err,
@@ -116,29 +145,50 @@ impl SupervisorHandle {
             }
             CommandExitKind::NotRun(problem) => Err(problem.decode()),
         };
-        Ok(ExitReport { ending, notices: remarks })
+        let collected = report.changes.unwrap_or_default();
+        remarks.extend(collected.notices);
+        let changes = match (&ending, self.layer.take()) {
+            (Ok(_), Some(layer)) => Some(CommandChanges { layer, changes: collected.changes }),
+            (Ok(_), None) | (Err(_), _) => None,
+        };
+        Ok(ExitReport { ending, notices: remarks, changes })
     }
 
-    /// Ends the command, waits for its report, and returns the notices.
-    pub(super) async fn stop(&mut self) -> Vec<String> {
+    /// Ends the command and waits for its report. Returns `None` if there was a report before.
+    ///
+    /// A supervisor needs time to restore protected paths, or to collect the changes of a private
+    /// view. If the report does not arrive in time, the changes of a private view are discarded.
+    pub(super) async fn stop(&mut self, wait: StopWait) -> Option<ExitReport> {
         if self.reported {
-            return Vec::new();
+            return None;
         }
         let _ = self.link.shutdown().await;
-        let answer = tokio::time::timeout(REPORT_TIMEOUT, self.wait_for_report()).await;
+        let limit = match (wait, &self.layer) {
+            (StopWait::ForChanges, Some(_)) => COLLECT_TIMEOUT,
+            (StopWait::ForChanges | StopWait::Short, _) => REPORT_TIMEOUT,
+        };
+        let answer = tokio::time::timeout(limit, self.wait_for_report()).await;
         // The supervisor had its time, whatever the result.
         self.reported = true;
-        match answer {
-            Ok(Ok(ExitReport { ending, notices })) => {
-                ending.err().map(|error| error.to_string()).into_iter().chain(notices).collect()
+        if let Ok(Ok(mut report)) = answer {
+            if let Err(error) = &report.ending {
+                report.notices.insert(0, error.to_string());
             }
-            Ok(Err(_)) | Err(_) => {
-                let remark = "the supervisor is still ending the command, and will then restore \
-                    the protected paths"
-                    .to_owned();
-                vec![remark]
-            }
+            report.ending = Ok(CommandEnding::TimedOut);
+            return Some(report);
         }
+        let notice = match self.layer {
+            Some(_) => {
+                "the changes of the command were discarded, because they could not be \
+                collected in time"
+            }
+            None => {
+                "the supervisor is still ending the command, and will then restore the \
+                protected paths"
+            }
+        };
+        let notices = vec![notice.to_owned()];
+        Some(ExitReport { ending: Ok(CommandEnding::TimedOut), notices, changes: None })
     }
 }
 

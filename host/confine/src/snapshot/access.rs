@@ -341,7 +341,8 @@ fn open_at_path(path: &Path, metadata: &fs::Metadata) -> io::Result<(FileIdentit
     }
     let mode = metadata.mode() & 0o7777;
     fs::set_permissions(path, Permissions::from_mode(mode | OWNER_ACCESS))?;
-    Ok((FileIdentity::from_metadata(metadata), mode))
+    // The first change in an overlay makes a copy, which has a creation time of its own.
+    Ok((FileIdentity::from_metadata(&fs::metadata(path)?), mode))
 }
 
 /// Changes the permissions of a directory if it is still the same one.

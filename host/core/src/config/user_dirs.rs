@@ -192,6 +192,11 @@ impl UserDirectories {
         self.scratch.join("set-aside")
     }
 
+    /// Returns the directory for the changes of running commands.
+    pub fn command_layers(&self) -> PathBuf {
+        self.scratch.join("layers")
+    }
+
     /// Returns the directory for backups of files that tools changed.
     pub fn undo(&self) -> PathBuf {
         self.scratch.join("undo")

@@ -259,7 +259,8 @@ impl HostBuilder {
         let program = program.unwrap_or_default();
         let commands =
             CommandSandbox::new(program, command_rules, set_aside, self.environment.clone())
-                .with_own(own.clone());
+                .with_own(own.clone())
+                .with_layers(directories.map(UserDirectories::command_layers));
         let instruction_record = directories.map(|directories| {
             InstructionRecord::new(&directories.instructions(), workspace.root())
         });

@@ -12,12 +12,12 @@ use super::commands::RanCommand;
 use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
-use super::gate::{DelegateTask, Gate, PlanApprovalGate, ProgressSink};
+use super::gate::{CommandChangeJudge, DelegateTask, Gate, PlanApprovalGate, ProgressSink};
 use super::http::{HostCredential, HttpContacts};
 use super::limits::CallLimits;
 use super::load::LoadedPlugin;
 use super::output::{CallOutput, ReturnedOutput};
-use super::stage::Staged;
+use super::stage::{Staged, UndoHistory};
 use super::tool_state::ToolState;
 use super::workspace::Workspace;
 use crate::policy::{Denial, Grants};
@@ -37,6 +37,10 @@ pub struct PluginCall {
     pub workspace: Arc<Workspace>,
     /// The gate that decides on effects.
     pub gate: Gate,
+    /// The judge of the changes that commands made.
+    pub change_judge: CommandChangeJudge,
+    /// The history that makes the changes of commands undoable; `None` without undo.
+    pub history: Option<Arc<UndoHistory>>,
     /// The gate that shows plans to the user.
     pub plan_gate: PlanApprovalGate,
     /// The sandbox that runs commands.

@@ -9,6 +9,7 @@ use super::agents::AgentsHost;
 use super::call::PluginCall;
 use super::capture::TailCapture;
 use super::clock::CallClock;
+use super::command_changes::CommandChangeContext;
 use super::commands::{CommandAccess, CommandsHost};
 use super::files::CallFiles;
 use super::http::WasiHttpHost;
@@ -55,6 +56,9 @@ impl CallState {
     /// Creates a state with the permissions of the call.
     pub(super) fn for_call(call: &PluginCall, clock: Arc<CallClock>) -> Self {
         let PluginCall {
+            tool,
+            change_judge,
+            history,
             grants,
             limits,
             workspace,
@@ -94,7 +98,16 @@ impl CallState {
                 Arc::clone(credentials),
             );
         }
-        let access = || CommandAccess::new(workspace, gate, commands, limits.output);
+        let access = || {
+            let changes = CommandChangeContext {
+                workspace: Arc::clone(workspace),
+                gate: Arc::clone(gate),
+                judge: Arc::clone(change_judge),
+                history: history.clone(),
+                tool: tool.clone(),
+            };
+            CommandAccess::new(changes, commands, limits.output)
+        };
         state.commands = CommandsHost::new(grants.commands.then(access), &state.clock);
         state.plans = PlansHost::new(grants.plans.then(|| Arc::clone(plans)), &state.clock);
         let delegation = grants.agents.then(|| Arc::clone(delegation));

@@ -9,10 +9,11 @@ use tracing::debug;
 
 use super::call_state::not_granted;
 use super::clock::CallClock;
+use super::command_changes::{CommandChange, CommandChangeContext, SettleError, SettledCommand};
 use super::contract::v0_2::commands as wit;
-use super::gate::{Gate, GateRuling};
+use super::gate::GateRuling;
 use super::listed_files::{ListedChange, ListedFiles};
-use super::workspace::{Workspace, path_denied};
+use super::workspace::path_denied;
 use crate::policy::{BuiltInList, ComponentDigest, Denial, DenialCode, Effect, SandboxLevel};
 use cofferdam_confine::CommandSandbox;
 use cofferdam_confine::process::{self, CommandEnding};
@@ -36,8 +37,7 @@ pub(super) struct CommandsHost {
 
 /// What running a command takes.
 pub(super) struct CommandAccess {
-    workspace: Arc<Workspace>,
-    gate: Gate,
+    changes: CommandChangeContext,
     commands: Arc<CommandSandbox>,
     /// Bytes of the result of the call.
     output_limit: usize,
@@ -56,10 +56,22 @@ pub struct RanCommand {
     /// What the host did about changes of protected paths, and which listed files the command
     /// changed.
     pub remarks: Vec<String>,
+    /// The changes that the command made to the workspace; empty if it wrote the workspace
+    /// directly.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<CommandChange>,
     /// The instruction files and the files that run code that the command changed.
     #[serde(skip)]
     pub changed_files: Vec<ListedChange>,
 }
+
+/// The bytes of output in the error of a command whose changes were discarded.
+const MAX_FAILED_OUTPUT_LEN: usize = 4 << 10;
+
+/// What programs print if a private view cannot rename a directory.
+const CROSS_DEVICE_TEXT: &str = "cross-device link";
+const CROSS_DEVICE_HINT: &str = "a program cannot rename a directory that existed before the \
+    command; `mv` copies it instead";
 
 /// Changed files that are named in the result of a command.
 const MAX_LISTED_CHANGES: usize = 40;
@@ -72,17 +84,11 @@ impl CommandsHost {
 
 impl CommandAccess {
     pub(super) fn new(
-        workspace: &Arc<Workspace>,
-        gate: &Gate,
+        changes: CommandChangeContext,
         commands: &Arc<CommandSandbox>,
         output_limit: usize,
     ) -> Self {
-        Self {
-            workspace: Arc::clone(workspace),
-            gate: Arc::clone(gate),
-            commands: Arc::clone(commands),
-            output_limit,
-        }
+        Self { changes, commands: Arc::clone(commands), output_limit }
     }
 }
 
@@ -94,7 +100,8 @@ impl wit::Host for CommandsHost {
         let Self { access: Some(access), records: ran, clock } = self else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let CommandAccess { workspace, gate, commands, output_limit } = access;
+        let CommandAccess { changes: context, commands, output_limit } = access;
+        let CommandChangeContext { workspace, gate, .. } = context;
         if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid(
                 "a command line must be at most 128 KiB and contain no NUL byte".into(),
@@ -132,6 +139,7 @@ impl wit::Host for CommandsHost {
                 level,
                 ending: None,
                 remarks: Vec::new(),
+                changes: Vec::new(),
                 changed_files: Vec::new(),
             });
         }
@@ -141,7 +149,13 @@ impl wit::Host for CommandsHost {
             .seconds
             .filter(|most| Duration::from_secs(*most) < requested_timeout);
         let timeout = shorter.map_or(requested_timeout, Duration::from_secs);
-        let before = workspace.scan_listed_files_async().await;
+        // With a private view, the changes themselves show which listed files changed.
+        let has_private_view =
+            level == SandboxLevel::Full && commands.private_view(workspace.root()).is_ok();
+        let before = match has_private_view {
+            true => None,
+            false => Some(workspace.scan_listed_files_async().await),
+        };
         workspace.links_may_change();
         let place = process::CommandWorkspace {
             root: workspace.root(),
@@ -152,9 +166,28 @@ impl wit::Host for CommandsHost {
             Ok(mut finished) => {
                 debug!(ending = ?finished.ending, "command ended");
                 workspace.links_may_change();
-                let after = workspace.scan_listed_files_async().await;
-                let changed = after.changes_since(&before);
-                finished.notices.extend(describe_changes(&changed, &before, &after));
+                if finished.changes.is_some() && finished.stderr.contains(CROSS_DEVICE_TEXT) {
+                    finished.notices.push(CROSS_DEVICE_HINT.to_owned());
+                }
+                let settled = match finished.changes.take() {
+                    Some(changes) => match context.settle(changes).await {
+                        Ok(settled) => settled,
+                        Err(error) => {
+                            if let Some(record) = ran.last_mut() {
+                                record.ending = Some(finished.ending);
+                            }
+                            return Err(error.with_output(&finished));
+                        }
+                    },
+                    None => {
+                        let before = before.unwrap_or_default();
+                        let after = workspace.scan_listed_files_async().await;
+                        let listed = after.changes_since(&before);
+                        let notices = describe_changes(&listed, &before, &after);
+                        SettledCommand { notices, listed, committed: Vec::new() }
+                    }
+                };
+                finished.notices.extend(settled.notices);
                 let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
                 finished.notices.extend(user_limit.map(|most| {
                     format!(
@@ -165,7 +198,8 @@ impl wit::Host for CommandsHost {
                 if let Some(record) = ran.last_mut() {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.notices);
-                    record.changed_files = changed;
+                    record.changes = settled.committed;
+                    record.changed_files = settled.listed;
                 }
                 // A tool says of what timed out that it was at the timeout that it gave itself.
                 if user_limit.is_some() {
@@ -223,6 +257,24 @@ fn weight(change: &ListedChange) -> (u8, usize, &str) {
         _ => 2,
     };
     (kind, path.matches('/').count(), path)
+}
+
+impl SettleError {
+    /// Returns the error of a command whose changes were discarded, with the output of the command.
+    fn with_output(self, finished: &process::FinishedCommand) -> wit::CommandError {
+        if let Self::Rejected(denial) = self {
+            return denied(denial);
+        }
+        let ending = match finished.ending {
+            CommandEnding::Exited(code) => format!("exit code {code}"),
+            CommandEnding::Killed(_) | CommandEnding::TimedOut => "killed".to_owned(),
+        };
+        let mut output = [finished.stdout.as_str(), finished.stderr.as_str()].concat();
+        process::shorten(&mut output, MAX_FAILED_OUTPUT_LEN);
+        wit::CommandError::Failed(format!(
+            "the command ran ({ending}), and all of its changes were discarded: {self}\n{output}"
+        ))
+    }
 }
 
 fn denied(denial: Denial) -> wit::CommandError {

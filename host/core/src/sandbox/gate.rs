@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::policy::{ApprovalMode, Denial, Effect, Permit};
+use crate::policy::{ApprovalMode, CommandChangeVerdict, Denial, Effect, FileChange, Permit};
 
 /// Decides on an effect of the running call and asks the user if needed. May take as long as a
 /// person takes.
@@ -20,6 +20,9 @@ pub enum GateRuling {
     /// The effect is denied; the guest gets the reason.
     Denied(Denial),
 }
+
+/// Decides about one change that a command made in its private view of the workspace.
+pub type CommandChangeJudge = Arc<dyn Fn(&FileChange) -> CommandChangeVerdict + Send + Sync>;
 
 /// Shows a plan of the running call to the user. If the user accepts it, plan mode ends, and the
 /// function returns the new mode.

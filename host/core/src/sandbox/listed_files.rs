@@ -34,10 +34,10 @@ const MAX_LINKS: usize = 4096;
 /// The number of characters of a path that are shown.
 const MAX_SHOWN_PATH_LEN: usize = 200;
 /// Directories of third-party packages, which are not scanned.
-const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
+pub(super) const PACKAGE_DIRECTORIES: &[&str] = &["node_modules", "site-packages", ".venv", "venv"];
 
 /// Directories of an unfinished git operation. No other entry of `.git` is listed.
-const UNFINISHED: &[&str] = &["rebase-apply", "rebase-merge", "sequencer"];
+pub(super) const UNFINISHED: &[&str] = &["rebase-apply", "rebase-merge", "sequencer"];
 
 /// The listed files that one scan found.
 #[derive(Clone, Debug, Default)]

@@ -28,6 +28,7 @@ mod call;
 mod call_state;
 mod capture;
 mod clock;
+mod command_changes;
 mod commands;
 mod compile;
 mod contract;
@@ -65,6 +66,7 @@ pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, oute
 pub(crate) use cofferdam_confine::{
     current_program, exec_confined_command, guard_supervisor, supervise_command,
 };
+pub use command_changes::CommandChange;
 pub use commands::RanCommand;
 pub use compile::CompilerKind;
 pub(crate) use compile::{MAX_COMPONENT_SIZE, compile_from_stdin};
@@ -73,7 +75,10 @@ pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
 pub use failure::CallFailure;
 pub use file_version::FileVersion;
 pub use files::TouchedPaths;
-pub use gate::{DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate, ProgressSink};
+pub use gate::{
+    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate,
+    ProgressSink,
+};
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, LoadedPlugin};

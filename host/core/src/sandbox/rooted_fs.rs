@@ -192,6 +192,41 @@ pub(super) fn check_writable(root: &Dir, path: &str) -> io::Result<()> {
     )?)
 }
 
+/// Returns when an entry was created, in seconds and nanoseconds since 1970.
+#[cfg(target_os = "linux")]
+pub(super) fn created(parent: &Dir, name: &str) -> Option<(i64, u32)> {
+    use rustix::fs::{AtFlags, StatxFlags, statx};
+    let found = statx(parent, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME).ok()?;
+    let is_known = found.stx_mask & StatxFlags::BTIME.bits() != 0;
+    is_known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
+}
+
+/// Nothing needs this here.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn created(_parent: &Dir, _name: &str) -> Option<(i64, u32)> {
+    None
+}
+
+/// Sets the permissions of a file or a directory, also of one that this user cannot open. Fails for
+/// a symbolic link.
+#[cfg(target_os = "linux")]
+pub(super) fn set_mode(parent: &Dir, name: &str, mode: u32) -> io::Result<()> {
+    use std::os::fd::AsRawFd as _;
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = rustix::fs::openat(parent, name, flags, Mode::empty())?;
+    let path = format!("/proc/self/fd/{}", entry.as_raw_fd());
+    Ok(rustix::fs::chmod(path, Mode::from_bits_truncate(mode))?)
+}
+
+/// Sets the permissions of a file or a directory that this user can open.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn set_mode(parent: &Dir, name: &str, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let entry = File::from(rustix::fs::openat(parent, name, flags, Mode::empty())?);
+    entry.set_permissions(std::fs::Permissions::from_mode(mode))
+}
+
 /// Returns the text of a symbolic link.
 pub(super) fn read_link(root: &Dir, path: &str) -> io::Result<String> {
     let (parent, name) = split(path);

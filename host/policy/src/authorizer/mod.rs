@@ -1,9 +1,11 @@
 //! The decision about each effect of a tool.
 
+mod command_change;
 mod permit;
 
 use std::sync::Arc;
 
+pub use command_change::CommandChangeVerdict;
 use permit::AuthorizerId;
 pub use permit::{PendingApproval, Permit, ScopeApproval};
 

@@ -14,8 +14,8 @@ use super::failures::{
     CheckFailure, cancellation_failure, case_failure, crash_failure, missing_refusal, state_failure,
 };
 use cofferdam::policy::{
-    ApprovalMode, Authorization, Authorizer, CommandRules, Denial, DenialCode, Effect, Grants,
-    SandboxLevel, ToolId,
+    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, CommandRules, Denial,
+    DenialCode, Effect, Grants, SandboxLevel, ToolId,
 };
 use cofferdam::sandbox::{
     CallFailure, CallLimits, CallReport, CommandSandbox, DeclaredTool, DelegationOutcome, Gate,
@@ -316,6 +316,8 @@ impl ConformanceBench<'_> {
             limits: CallLimits::default(),
             workspace,
             gate: denying_gate(),
+            change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            history: None,
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
             commands: commands_stub(self.environment),
             tool_state: state,

@@ -1,4 +1,4 @@
-//! The undo history of a project: a directory of [`ChangeRecordFile`]s.
+//! The undo history of a project: a directory of records.
 
 use std::fs::File;
 use std::io;
@@ -7,13 +7,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cap_std::fs::Dir;
 
+use super::history_record::HistoryRecord;
 use super::record::{self, ChangeRecordFile, ChangeState};
-use super::restore::UndoScope;
 use super::staged::StagedStep;
 use crate::own_file;
 use crate::policy::ComponentDigest;
 use crate::private_dir::PrivateDirError;
 use crate::sandbox::workspace::Workspace;
+use cofferdam_confine::remove_directory;
 
 /// The number of changes that are kept.
 const MAX_RECORDS: usize = 20;
@@ -118,7 +119,7 @@ impl UndoHistory {
     }
 
     /// Creates a history below `parent` that is deleted when the value is dropped.
-    pub(super) fn temporary(parent: &Path) -> Result<Self, HistoryError> {
+    pub(in crate::sandbox) fn temporary(parent: &Path) -> Result<Self, HistoryError> {
         let private = std::os::unix::fs::PermissionsExt::from_mode(0o700);
         let folder = tempfile::Builder::new()
             .prefix("cofferdam-undo-")
@@ -140,7 +141,7 @@ impl UndoHistory {
         if !self.check_directories()? {
             return Ok(());
         }
-        match std::fs::remove_dir_all(&self.directory) {
+        match remove_directory(&self.directory) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.io_error(error)),
             Ok(()) | Err(_) => Ok(()),
         }
@@ -172,17 +173,17 @@ impl UndoHistory {
             .filter(|folder| folder.join(record::FILE_NAME).symlink_metadata().is_ok());
         Ok(folders
             .filter_map(|folder| {
-                ChangeRecordFile::read(folder.clone()).err().map(|error| (folder, error))
+                HistoryRecord::read(folder.clone()).err().map(|error| (folder, error))
             })
             .collect())
     }
 
     /// Returns the records in this state, the oldest first.
-    fn records(&self, state: ChangeState) -> Result<Vec<ChangeRecordFile>, HistoryError> {
+    fn records(&self, state: ChangeState) -> Result<Vec<HistoryRecord>, HistoryError> {
         let records = self
             .record_directories()?
             .into_iter()
-            .filter_map(|folder| ChangeRecordFile::read(folder).ok());
+            .filter_map(|folder| HistoryRecord::read(folder).ok());
         Ok(records.filter(|record| record.state() == state).collect())
     }
 
@@ -203,11 +204,11 @@ impl UndoHistory {
         if !interrupted.is_empty() {
             return Ok(UndoOutcome::Interrupted(interrupted));
         }
-        let mut record = self.records(ChangeState::Made)?.pop().ok_or(HistoryError::Empty)?;
+        let mut records = self.records(ChangeState::Made)?;
+        let mut record = records.pop().ok_or(HistoryError::Empty)?;
         let entry = record.to_entry();
         if !force {
-            let changed: Vec<String> =
-                record.changed_since(root).into_iter().map(str::to_owned).collect();
+            let changed = record.changed_since(root);
             if !changed.is_empty() {
                 return Err(HistoryError::ChangedSince(changed));
             }
@@ -216,10 +217,13 @@ impl UndoHistory {
         if !obstacles.is_empty() && !force {
             return Err(HistoryError::Blocked(obstacles));
         }
-        let which = if force { UndoScope::All } else { UndoScope::Unmodified };
         let undone =
-            record.set_state(ChangeState::Pending).and_then(|()| record.roll_back(root, which));
+            record.set_state(ChangeState::Pending).and_then(|()| record.roll_back(root, force));
         let back = undone.map_err(|source| self.io_error(source))?;
+        for earlier in &mut records {
+            // Without this, undoing the earlier change takes `--force`.
+            let _ = earlier.remember_restored(root, &entry.paths);
+        }
         if back.failed.is_empty() {
             return Ok(UndoOutcome::Change { entry, remaining: back.remaining });
         }
@@ -252,7 +256,7 @@ impl UndoHistory {
                     let UndoHistoryEntry { paths, tool, .. } = record.to_entry();
                     let words =
                         format!("a change by {tool} to {} was interrupted", paths.join(", "));
-                    let why = match record.roll_back(root, UndoScope::Unmodified) {
+                    let why = match record.roll_back(root, false) {
                         Ok(back) if back.failed.is_empty() => {
                             return format!("{words} and has been undone");
                         }
@@ -280,7 +284,7 @@ impl UndoHistory {
                 .is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
             {
                 // It is tried again the next time.
-                let _ = std::fs::remove_dir_all(folder);
+                let _ = remove_directory(&folder);
             }
         }
     }
@@ -376,6 +380,15 @@ impl LockedHistory<'_> {
         root: &Dir,
         steps: &[StagedStep],
     ) -> Result<ChangeRecordFile, HistoryError> {
+        let (folder, time) = self.next_record()?;
+        ChangeRecordFile::create(folder.clone(), time, tool, root, steps).map_err(|source| {
+            let _ = std::fs::remove_dir_all(&folder);
+            self.history.io_error(source)
+        })
+    }
+
+    /// Returns the directory of the next record, and the time in seconds since 1970.
+    pub(super) fn next_record(&self) -> Result<(PathBuf, u64), HistoryError> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let newest = self
             .history
@@ -383,16 +396,8 @@ impl LockedHistory<'_> {
             .pop()
             .and_then(|folder| folder.file_name()?.to_str()?.parse::<u128>().ok());
         // A clock that was set back does not change the order.
-        let folder = self
-            .history
-            .directory
-            .join(format!("{:020}", now.as_micros().max(newest.unwrap_or_default() + 1)));
-        ChangeRecordFile::create(folder.clone(), now.as_secs(), tool, root, steps).map_err(
-            |source| {
-                let _ = std::fs::remove_dir_all(&folder);
-                self.history.io_error(source)
-            },
-        )
+        let number = now.as_micros().max(newest.unwrap_or_default() + 1);
+        Ok((self.history.directory.join(format!("{number:020}")), now.as_secs()))
     }
 
     /// Removes the oldest changes. Abandoned ones are kept for the user.
@@ -400,27 +405,11 @@ impl LockedHistory<'_> {
         let made = self.history.records(ChangeState::Made).unwrap_or_default();
         let mut bytes = 0u64;
         for (number, record) in made.iter().rev().enumerate() {
-            let sizes = std::fs::read_dir(record.directory())
-                .into_iter()
-                .flatten()
-                .flatten()
-                .filter_map(|file| file.metadata().ok());
-            bytes = sizes.fold(bytes, |sum, metadata| sum.saturating_add(metadata.len()));
+            bytes = bytes.saturating_add(record.kept_bytes());
             if number > 0 && (number >= MAX_RECORDS || bytes > MAX_BYTES) {
                 // It is tried again the next time.
                 let _ = record.delete();
             }
-        }
-    }
-}
-
-impl ChangeRecordFile {
-    fn to_entry(&self) -> UndoHistoryEntry {
-        UndoHistoryEntry {
-            id: self.directory().file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            time: UNIX_EPOCH + Duration::from_secs(self.manifest.time),
-            paths: self.manifest.places.iter().map(|place| place.place.clone()).collect(),
-            tool: self.manifest.tool.clone(),
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::sandbox::rooted_fs;
 
 pub(super) const FILE_NAME: &str = "record.json";
 /// The version of the format.
-const FORMAT_VERSION: u32 = 2;
+pub(super) const FORMAT_VERSION: u32 = 2;
 /// The largest `record.json`, in bytes: enough for a thousand of the longest paths.
 const MAX_RECORD_SIZE: u64 = 16 << 20;
 
@@ -227,13 +227,18 @@ impl ChangeRecordFile {
     }
 
     fn save(&self) -> io::Result<()> {
-        let new = self.directory.join("record.json.new");
-        let mut file = create_private(&new)?;
-        file.write_all(&serde_json::to_vec(&self.manifest)?)?;
-        file.sync_all()?;
-        std::fs::rename(new, self.directory.join(FILE_NAME))?;
-        File::open(&self.directory)?.sync_all()
+        save_manifest(&self.directory, &self.manifest)
     }
+}
+
+/// Saves the manifest of a record, so that a crash leaves the old one or the new one.
+pub(super) fn save_manifest(directory: &Path, manifest: &impl Serialize) -> io::Result<()> {
+    let new = directory.join("record.json.new");
+    let mut file = create_private(&new)?;
+    file.write_all(&serde_json::to_vec(manifest)?)?;
+    file.sync_all()?;
+    std::fs::rename(new, directory.join(FILE_NAME))?;
+    File::open(directory)?.sync_all()
 }
 
 fn create_private(path: &Path) -> io::Result<File> {

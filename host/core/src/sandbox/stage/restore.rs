@@ -318,7 +318,7 @@ fn sort_for_restore(backwards: Vec<RestoreStep<'_>>) -> Vec<RestoreStep<'_>> {
 }
 
 impl RestoreReport {
-    fn add_failure(&mut self, place: &str, reason: &str) {
+    pub(super) fn add_failure(&mut self, place: &str, reason: &str) {
         self.failed.push(FailedRestore { path: place.to_owned(), reason: reason.to_owned() });
     }
 }

@@ -15,7 +15,7 @@ use crate::policy::{
     ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, PendingApproval, Permit,
     Policy, ScopeApproval,
 };
-use crate::sandbox::{Gate, GateRuling, ListedFiles, PlanApprovalGate};
+use crate::sandbox::{CommandChangeJudge, Gate, GateRuling, ListedFiles, PlanApprovalGate};
 use crate::tools::audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,
@@ -205,6 +205,17 @@ impl SessionApprovals {
                     false => approvals.authorize(&subject, effect, &cancel, &verdicts).await,
                 }
             })
+        })
+    }
+
+    /// Creates the judge of the changes that the commands of a call make.
+    pub(in crate::tools) fn change_judge(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+    ) -> CommandChangeJudge {
+        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
+        Arc::new(move |change| {
+            lock(&approvals.authorizer).judge_command_change(subject.tool_id(), change)
         })
     }
 

@@ -80,6 +80,8 @@ impl Dispatcher {
             workspace: Arc::clone(&self.workspace),
             commands: Arc::clone(&self.settings.commands),
             gate: self.approvals.gate(&ready.identity, verdicts, cancel),
+            change_judge: self.approvals.change_judge(&ready.identity),
+            history: self.settler.history.clone(),
             plan_gate: self.approvals.plan_gate(&ready.identity, verdicts, cancel),
             tool_state: self
                 .session_state

@@ -135,7 +135,7 @@ impl NamespaceStart {
 }
 
 /// Waits until the parent has set its part of the IDs, and sets the rest.
-fn take_ids(ids: &IdMap, mut outside: UnixStream) -> std::io::Result<()> {
+pub(super) fn take_ids(ids: &IdMap, mut outside: UnixStream) -> std::io::Result<()> {
     // The end of the parent never shows here, because this process has a copy of the parent's end.
     outside.set_read_timeout(Some(ID_TIMEOUT))?;
     outside.read_exact(&mut [0])?;

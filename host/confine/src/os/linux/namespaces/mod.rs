@@ -4,6 +4,9 @@
 //!   processes, network, IPC, host name and control groups ([`NamespaceStart`]). It gives itself
 //!   the root that the plan describes. If it ends, the kernel kills all others there.
 //! - The child of that process becomes the command.
+//!
+//! For a private view of the workspace, the supervisor itself has namespaces of users and mounts
+//! ([`run_with_own_mounts`]), in which it mounts an overlay ([`WorkspaceOverlay`]).
 
 mod command_root;
 mod first_process;
@@ -11,6 +14,8 @@ mod fork;
 mod id_map;
 mod loopback;
 mod mount;
+mod private_view;
 
 pub(crate) use first_process::NamespaceStart;
 pub(crate) use fork::ForkedProcess;
+pub(crate) use private_view::{WorkspaceOverlay, run_with_own_mounts};

@@ -1,0 +1,108 @@
+//! The overlay over the workspace, in a mount namespace of the supervisor.
+
+use std::io::Write as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use nix::sched::CloneFlags;
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountPropagationFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change, unmount,
+};
+use rustix::process::{Signal, kill_process, set_parent_process_death_signal};
+
+use super::first_process::take_ids;
+use super::fork::ForkedProcess;
+use super::id_map::IdMap;
+use super::mount::{PLAIN_FILES, attach};
+use crate::view::LayerPaths;
+use crate::{ConfineError, ConfineStep};
+
+/// Runs `body` in a child process with its own users and mounts, in which it may mount overlays.
+///
+/// `body` gets the error if the child cannot be prepared, and returns the exit code of the child,
+/// which ends with this process. This process must have one thread only.
+///
+/// # Errors
+/// The child cannot be started.
+pub(crate) fn run_with_own_mounts(
+    body: impl FnOnce(Result<(), ConfineError>) -> i32,
+) -> Result<ForkedProcess, ConfineError> {
+    let failed = ConfineError::at::<std::io::Error>;
+    let ids = IdMap::for_child().map_err(failed(ConfineStep::EnterNamespaces))?;
+    let (mut ours, theirs) = UnixStream::pair().map_err(failed(ConfineStep::EnterNamespaces))?;
+    let ids = &ids;
+    let namespaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
+    let mut child = ForkedProcess::start(namespaces, move || body(prepare(ids, theirs)))
+        .map_err(failed(ConfineStep::EnterNamespaces))?;
+    if let Err(error) = ids.write_from_outside(child.pid()).and_then(|()| ours.write_all(&[1])) {
+        let _ = kill_process(child.pid(), Signal::KILL);
+        let _ = child.wait();
+        return Err(ConfineError::new(ConfineStep::EnterNamespaces, error));
+    }
+    Ok(child)
+}
+
+fn prepare(ids: &IdMap, outside: UnixStream) -> Result<(), ConfineError> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(ConfineError::at(ConfineStep::FollowSupervisor))?;
+    take_ids(ids, outside).map_err(ConfineError::at(ConfineStep::EnterNamespaces))?;
+    // Mounts of this process must not appear outside.
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .map_err(ConfineError::at(ConfineStep::EnterNamespaces))
+}
+
+/// An overlay over the workspace, unmounted when the value is dropped.
+pub(crate) struct WorkspaceOverlay {
+    workspace: PathBuf,
+    is_mounted: bool,
+}
+
+impl WorkspaceOverlay {
+    /// Mounts an overlay of the workspace and an empty layer over the workspace.
+    ///
+    /// # Errors
+    /// The kernel or the file system does not support it.
+    pub(crate) fn mount(workspace: &Path, layer: &LayerPaths) -> std::io::Result<Self> {
+        let [lower, upper, work] = [workspace, &layer.upper, &layer.work].map(open_directory);
+        let (lower, upper, work) = (lower?, upper?, work?);
+        let context = fsopen(c"overlay", FsOpenFlags::FSOPEN_CLOEXEC)?;
+        // Paths of descriptors have no characters with a meaning for overlayfs.
+        for (name, directory) in [("lowerdir", &lower), ("upperdir", &upper), ("workdir", &work)] {
+            let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+            fsconfig_set_string(&context, name, &*path)?;
+        }
+        // Without privileges outside, overlayfs can only use attributes of users.
+        fsconfig_set_flag(&context, "userxattr")?;
+        fsconfig_create(&context)?;
+        let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, PLAIN_FILES)?;
+        attach(&mount, &lower)?;
+        Ok(Self { workspace: workspace.to_owned(), is_mounted: true })
+    }
+
+    /// Unmounts the overlay, so that the workspace is visible again.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub(crate) fn unmount(mut self) -> std::io::Result<()> {
+        self.is_mounted = false;
+        // This process may still have directories of the overlay open, but changes nothing in them.
+        Ok(unmount(&self.workspace, UnmountFlags::DETACH)?)
+    }
+}
+
+impl Drop for WorkspaceOverlay {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            // The mount ends with its namespace in any case.
+            let _ = unmount(&self.workspace, UnmountFlags::DETACH);
+        }
+    }
+}
+
+fn open_directory(path: &Path) -> std::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?)
+}

@@ -1,0 +1,94 @@
+//! The changes of a command, as its layer shows them.
+
+use serde::{Deserialize, Serialize};
+
+/// A changed path of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LayerChange {
+    /// The path, relative to the workspace. No other change is at or below it, except below a
+    /// directory with [`LayerAction::SetMode`].
+    pub path: String,
+    /// The change of the path.
+    pub action: LayerAction,
+}
+
+/// A change of one path.
+///
+/// This enum is closed: code that commits changes has to treat each kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum LayerAction {
+    /// The path is new.
+    Create(LayerEntry),
+    /// The path has another content, or is an entry of another kind.
+    Replace {
+        /// The kind of the old entry.
+        before: LayerEntryKind,
+        /// The new entry.
+        after: LayerEntry,
+        /// Whether both are files with the same content and permissions.
+        is_same: bool,
+    },
+    /// The path was removed, with all entries below it.
+    Remove {
+        /// The kind of the old entry.
+        before: LayerEntryKind,
+    },
+    /// The permissions of a file or a directory that stays.
+    SetMode {
+        /// The kind of the entry.
+        kind: LayerEntryKind,
+        /// The old permissions.
+        before: u32,
+        /// The new permissions.
+        after: u32,
+    },
+}
+
+/// A new entry, which lies in the layer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LayerEntry {
+    /// The number of the entry; see [`CommandLayer::entry`](super::CommandLayer::entry).
+    pub number: usize,
+    /// The kind of the entry.
+    pub kind: LayerEntryKind,
+    /// The permissions.
+    pub mode: u32,
+    /// The size in bytes: of the file, or of all files in the directory.
+    pub size: u64,
+    /// The number of entries below a directory.
+    pub entries: u64,
+}
+
+/// The kind of an entry of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum LayerEntryKind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Link,
+    /// A FIFO, a socket or a device.
+    Special,
+}
+
+/// The changes in a layer, with notices about those that cannot be committed.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct CollectedChanges {
+    pub(crate) changes: Vec<LayerChange>,
+    pub(crate) notices: Vec<String>,
+}
+
+impl LayerAction {
+    /// Returns the new entry at the path, if there is one.
+    pub fn entry(&self) -> Option<&LayerEntry> {
+        match self {
+            Self::Create(after) | Self::Replace { after, .. } => Some(after),
+            Self::Remove { .. } | Self::SetMode { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! The private view of the workspace: an overlay that keeps all changes of a command apart from the
+//! workspace until the host accepts them.
+//!
+//! 1. The host creates a [`CommandLayer`] on the file system of the workspace.
+//! 2. The supervisor mounts an overlay over the workspace, visible only in its own mount namespace:
+//!    the workspace below, read-only, and the layer above.
+//! 3. When all processes of the command have ended, the supervisor restores the protected paths in
+//!    the overlay, unmounts it, and [collects](collect::collect_changes) the changes from the
+//!    layer.
+//! 4. The host judges each change, and commits the accepted ones by renames. Dropping the layer
+//!    discards the rest.
+
+mod change;
+mod clean;
+pub(crate) mod collect;
+mod layer;
+mod support;
+
+pub use change::{LayerAction, LayerChange, LayerEntry, LayerEntryKind};
+pub use layer::{CommandChanges, CommandLayer};
+pub use support::{ViewUnavailable, check_workspace};
+
+pub(crate) use change::CollectedChanges;
+pub(crate) use layer::LayerPaths;

@@ -1,0 +1,344 @@
+//! The verdict of the policy about each changed path.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::MAX_SHOWN_PATH_LEN;
+use crate::policy::{
+    ApprovalPaths, BuiltInList, ChangeKind, CommandChangeVerdict, ContentDigest, Denial,
+    DenialCode, FileChange, WorkspacePath,
+};
+use crate::sandbox::listed_files::{PACKAGE_DIRECTORIES, UNFINISHED};
+use crate::terminal_escape::escape_name;
+use cofferdam_confine::remove_directory;
+use cofferdam_confine::view::{
+    CommandChanges, CommandLayer, LayerAction, LayerChange, LayerEntry, LayerEntryKind,
+};
+
+/// The number of paths below new directories that one command may have judged.
+const MAX_INNER_PATHS: usize = 1_000_000;
+/// The number of changes that one dialog shows. More than a person can review.
+const MAX_ASKED: usize = 200;
+
+/// A function that judges one change.
+type Judge<'a> = &'a dyn Fn(&FileChange) -> CommandChangeVerdict;
+
+/// The changes of a command that the approval of the command does not cover.
+#[derive(Debug, Default)]
+pub(super) struct JudgedChanges {
+    /// Those that need an approval of their own.
+    pub(super) asked: Vec<RestrictedPath>,
+    /// Those that are denied.
+    pub(super) discarded: Vec<RestrictedPath>,
+    /// Notices about accepted changes that deserve a review.
+    pub(super) notices: Vec<String>,
+}
+
+/// A changed path that is asked about or denied.
+#[derive(Clone, Debug)]
+pub(super) struct RestrictedPath {
+    /// The index of the change to which the path belongs.
+    pub(super) change: usize,
+    /// The path in the workspace, readable.
+    pub(super) path: String,
+    /// The path below the new directory of the change; `None` for the change as a whole.
+    pub(super) below: Option<PathBuf>,
+    /// The kind of the new entry; `None` if the path is removed.
+    pub(super) kind: Option<LayerEntryKind>,
+    /// Why the change is denied; `None` while it is asked about.
+    pub(super) reason: Option<Denial>,
+}
+
+impl RestrictedPath {
+    /// Removes a path below a new directory from the layer.
+    pub(super) fn remove_from(&self, layer: &CommandLayer, change: &LayerChange) -> io::Result<()> {
+        let (Some(below), Some(entry)) = (&self.below, change.action.entry()) else {
+            return Ok(());
+        };
+        let path = layer.entry(entry.number).join(below);
+        let removed = match self.kind {
+            Some(LayerEntryKind::Directory) => remove_directory(&path),
+            _ => fs::remove_file(path),
+        };
+        match removed {
+            // A directory above it may be discarded, too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+impl JudgedChanges {
+    /// Judges all changes. Blocks the thread.
+    ///
+    /// # Errors
+    /// A new directory cannot be read.
+    pub(super) fn judge(changes: &CommandChanges, judge: Judge<'_>) -> io::Result<Self> {
+        let mut judged = Self::default();
+        let mut left = MAX_INNER_PATHS;
+        for (number, change) in changes.changes.iter().enumerate() {
+            let is_whole = judged.judge_whole(number, change, judge);
+            let Some(entry) = change.action.entry().filter(|_| is_whole) else { continue };
+            if entry.kind == LayerEntryKind::Directory {
+                let top = changes.layer.entry(entry.number);
+                let tree = NewTree { change: number, path: &change.path, top: &top };
+                if let Err(error) = judged.judge_below(&tree, &mut left, judge) {
+                    judged.discard_unreadable(&tree, &error);
+                }
+            }
+        }
+        judged.asked.sort_by_cached_key(|path| weight(&path.path));
+        if let Some(rest) = judged.asked.get(MAX_ASKED..) {
+            let reason = Denial::without_remedy(
+                DenialCode::TooMany,
+                format!("one command can change at most {MAX_ASKED} files that need approval."),
+            );
+            let discard = |path: &RestrictedPath| RestrictedPath {
+                reason: Some(reason.clone()),
+                ..path.clone()
+            };
+            judged.discarded.extend(rest.iter().map(discard));
+            judged.asked.truncate(MAX_ASKED);
+        }
+        Ok(judged)
+    }
+
+    /// Judges a change as a whole. Returns whether paths below it may be accepted.
+    fn judge_whole(&mut self, number: usize, change: &LayerChange, judge: Judge<'_>) -> bool {
+        let kind = change.action.entry().map(|entry| entry.kind);
+        let restricted = RestrictedPath {
+            change: number,
+            path: change.path.clone(),
+            below: None,
+            kind,
+            reason: None,
+        };
+        let Ok(path) = WorkspacePath::parse(&change.path, None) else {
+            self.discarded.push(RestrictedPath { reason: Some(invalid_path()), ..restricted });
+            return false;
+        };
+        let file = FileChange { path, kind: change_kind(&change.action), diff: None };
+        let verdict = match (judge(&file), &change.action) {
+            // Somebody who is asked would see no difference.
+            (CommandChangeVerdict::Ask, LayerAction::Replace { is_same: true, .. }) => {
+                CommandChangeVerdict::Accept
+            }
+            (verdict, _) => verdict,
+        };
+        self.take(restricted, verdict, SpecialDirectory::of(&change.path))
+    }
+
+    /// Judges all paths below a new directory.
+    fn judge_below(
+        &mut self,
+        tree: &NewTree<'_>,
+        left: &mut usize,
+        judge: Judge<'_>,
+    ) -> io::Result<()> {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(tree.top.join(&directory))? {
+                let entry = entry?;
+                *left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| io::Error::other("the command created too many files"))?;
+                let below = directory.join(entry.file_name());
+                let kind = kind_of(entry.file_type()?);
+                // A name that is not UTF-8 is judged by its readable form.
+                let path = format!("{}/{}", tree.path, below.to_string_lossy());
+                let Ok(parsed) = WorkspacePath::parse(&path, None) else { continue };
+                let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
+                let special = SpecialDirectory::of(&path);
+                let restricted = RestrictedPath {
+                    change: tree.change,
+                    path,
+                    below: Some(below.clone()),
+                    kind: Some(kind),
+                    reason: None,
+                };
+                let goes_on = self.take(restricted, judge(&file), special);
+                if goes_on && kind == LayerEntryKind::Directory {
+                    pending.push(below);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a verdict. Returns whether paths below this one may be accepted.
+    fn take(
+        &mut self,
+        path: RestrictedPath,
+        verdict: CommandChangeVerdict,
+        special: Option<SpecialDirectory>,
+    ) -> bool {
+        match (verdict, special) {
+            (CommandChangeVerdict::Accept, _)
+            | (
+                CommandChangeVerdict::Ask,
+                Some(SpecialDirectory::Packages | SpecialDirectory::Repository),
+            ) => true,
+            // Without these files, git could not finish what it began.
+            (CommandChangeVerdict::Ask, Some(SpecialDirectory::UnfinishedOperation)) => {
+                self.notices.push(format!(
+                    "the command changed {}, from which git runs commands; review it",
+                    escape_name(&path.path, MAX_SHOWN_PATH_LEN)
+                ));
+                true
+            }
+            (CommandChangeVerdict::Ask, None) => {
+                match path.kind {
+                    // Of a new directory, the files in it are shown.
+                    Some(LayerEntryKind::Directory) => {}
+                    Some(LayerEntryKind::Special) => {
+                        self.discarded.push(RestrictedPath { reason: Some(not_a_file()), ..path });
+                    }
+                    _ => self.asked.push(path),
+                }
+                true
+            }
+            (CommandChangeVerdict::Discard(reason), _) => {
+                self.discarded.push(RestrictedPath { reason: Some(reason), ..path });
+                false
+            }
+        }
+    }
+
+    /// Discards a new directory that cannot be judged completely.
+    fn discard_unreadable(&mut self, tree: &NewTree<'_>, error: &io::Error) {
+        self.asked.retain(|path| path.change != tree.change);
+        self.discarded.retain(|path| path.change != tree.change);
+        let reason = Denial::without_remedy(
+            DenialCode::Protected,
+            format!("the directory cannot be checked: {error}."),
+        );
+        self.discarded.push(RestrictedPath {
+            change: tree.change,
+            path: tree.path.to_owned(),
+            below: None,
+            kind: Some(LayerEntryKind::Directory),
+            reason: Some(reason),
+        });
+    }
+}
+
+/// The order in which changes are shown: what agents obey, hooks, and the rest, from the outside in.
+fn weight(path: &str) -> (u8, usize, String) {
+    let listed = WorkspacePath::parse(path, None)
+        .ok()
+        .and_then(|path| ApprovalPaths::default().find_built_in(&path));
+    let is_hook = path.split('/').any(|part| {
+        part.to_ascii_lowercase().contains("hook") || part.eq_ignore_ascii_case(".husky")
+    });
+    let kind = match listed {
+        Some(listed) if listed.list == BuiltInList::Instructions => 0,
+        _ if is_hook => 1,
+        _ => 2,
+    };
+    (kind, path.matches('/').count(), path.to_owned())
+}
+
+/// A new directory in the layer.
+struct NewTree<'a> {
+    change: usize,
+    /// The path in the workspace.
+    path: &'a str,
+    /// The path in the layer.
+    top: &'a Path,
+}
+
+/// A directory in which programs create files with listed names as a matter of course.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SpecialDirectory {
+    /// Third-party packages.
+    Packages,
+    /// The data of a repository. Its settings and hooks are protected.
+    Repository,
+    /// The state of a git operation that the user has to finish.
+    UnfinishedOperation,
+}
+
+impl SpecialDirectory {
+    fn of(path: &str) -> Option<Self> {
+        let mut parts = path.split('/');
+        while let Some(part) = parts.next() {
+            if PACKAGE_DIRECTORIES.contains(&part) {
+                return Some(Self::Packages);
+            }
+            if part.eq_ignore_ascii_case(".git") {
+                let is_unfinished = parts.next().is_some_and(|next| UNFINISHED.contains(&next));
+                let found =
+                    if is_unfinished { Self::UnfinishedOperation } else { Self::Repository };
+                return Some(found);
+            }
+        }
+        None
+    }
+}
+
+fn not_a_file() -> Denial {
+    Denial::without_remedy(DenialCode::Protected, "it is a FIFO, a socket or a device.")
+}
+
+fn invalid_path() -> Denial {
+    Denial::without_remedy(DenialCode::Protected, "its path is not valid.")
+}
+
+fn kind_of(kind: fs::FileType) -> LayerEntryKind {
+    if kind.is_dir() {
+        LayerEntryKind::Directory
+    } else if kind.is_symlink() {
+        LayerEntryKind::Link
+    } else if kind.is_file() {
+        LayerEntryKind::File
+    } else {
+        LayerEntryKind::Special
+    }
+}
+
+/// Returns the change as the policy sees it. It decides by paths, not by sizes and contents.
+fn change_kind(action: &LayerAction) -> ChangeKind {
+    match action {
+        LayerAction::Create(LayerEntry { kind, .. }) => new_kind(*kind),
+        LayerAction::Replace { after: LayerEntry { kind, .. }, .. } => match new_kind(*kind) {
+            ChangeKind::Create { after } => ChangeKind::Modify { before: 0, after },
+            other => other,
+        },
+        LayerAction::Remove { before: LayerEntryKind::Directory } => ChangeKind::RemoveDirectory,
+        LayerAction::Remove { before: LayerEntryKind::Link } => ChangeKind::Unlink,
+        LayerAction::Remove { .. } => ChangeKind::Delete { before: 0 },
+        LayerAction::SetMode { kind: LayerEntryKind::Directory, .. } => ChangeKind::CreateDirectory,
+        LayerAction::SetMode { .. } => ChangeKind::Modify {
+            before: 0,
+            after: ContentDigest { size: 0, digest: String::new() },
+        },
+    }
+}
+
+fn new_kind(kind: LayerEntryKind) -> ChangeKind {
+    match kind {
+        LayerEntryKind::Directory => ChangeKind::CreateDirectory,
+        LayerEntryKind::Link => ChangeKind::Link { to: String::new() },
+        _ => ChangeKind::Create { after: ContentDigest { size: 0, digest: String::new() } },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_and_repositories_are_recognized() {
+        for (path, expected) in [
+            ("src/AGENTS.md", None),
+            ("a/node_modules/b/AGENTS.md", Some(SpecialDirectory::Packages)),
+            (".git/refs/heads/AGENTS.md", Some(SpecialDirectory::Repository)),
+            ("sub/.GIT/index", Some(SpecialDirectory::Repository)),
+            (".git/rebase-merge/git-rebase-todo", Some(SpecialDirectory::UnfinishedOperation)),
+            (".gitattributes", None),
+        ] {
+            assert_eq!(SpecialDirectory::of(path), expected, "{path}");
+        }
+    }
+}

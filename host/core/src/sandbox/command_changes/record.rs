@@ -1,0 +1,120 @@
+//! The committed changes of a command, for the audit log.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::policy::hex;
+use cofferdam_confine::view::{CommandLayer, LayerAction, LayerChange, LayerEntry, LayerEntryKind};
+
+/// The number of changes of one command that are recorded one by one.
+const MAX_RECORDED_CHANGES: usize = 1000;
+/// The bytes of all files of one command whose digests are recorded.
+const MAX_DIGESTED_BYTES: u64 = 64 << 20;
+
+/// A change that a command made to one path of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CommandChange {
+    /// The path, relative to the workspace.
+    pub path: String,
+    /// The change: `create`, `replace`, `remove` or `set-mode`.
+    pub action: &'static str,
+    /// The kind of the new entry, or of the removed one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<LayerEntryKind>,
+    /// The new permissions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
+    /// The size of the new entry in bytes. For a directory, the size of all files in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<u64>,
+    /// The number of entries below a new directory.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub entries: u64,
+    /// The SHA-256 digest of a new file, unless the command wrote more than 64 MiB before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Describes the changes for the audit log: the first 1000 one by one, and the rest as a number.
+pub(super) fn record_changes(layer: &CommandLayer, changes: &[LayerChange]) -> Vec<CommandChange> {
+    let mut budget = MAX_DIGESTED_BYTES;
+    let recorded = changes.iter().take(MAX_RECORDED_CHANGES);
+    let mut all: Vec<CommandChange> =
+        recorded.map(|change| CommandChange::new(layer, change, &mut budget)).collect();
+    if let Some(more @ 1..) = changes.len().checked_sub(MAX_RECORDED_CHANGES) {
+        all.push(CommandChange {
+            path: format!("{more} more paths"),
+            action: "replace",
+            kind: None,
+            mode: None,
+            bytes: None,
+            entries: 0,
+            sha256: None,
+        });
+    }
+    all
+}
+
+impl CommandChange {
+    fn new(layer: &CommandLayer, change: &LayerChange, budget: &mut u64) -> Self {
+        let removed = |action, kind, mode| Self {
+            path: change.path.clone(),
+            action,
+            kind,
+            mode,
+            bytes: None,
+            entries: 0,
+            sha256: None,
+        };
+        let mut created = |action, entry: &LayerEntry| Self {
+            bytes: Some(entry.size),
+            entries: entry.entries,
+            sha256: digest(layer, entry, budget),
+            ..removed(action, Some(entry.kind), Some(entry.mode))
+        };
+        match &change.action {
+            LayerAction::Create(entry) => created("create", entry),
+            LayerAction::Replace { after, .. } => created("replace", after),
+            LayerAction::Remove { before } => removed("remove", Some(*before), None),
+            LayerAction::SetMode { kind, after, .. } => {
+                removed("set-mode", Some(*kind), Some(*after))
+            }
+        }
+    }
+}
+
+fn digest(layer: &CommandLayer, entry: &LayerEntry, budget: &mut u64) -> Option<String> {
+    if entry.kind != LayerEntryKind::File {
+        return None;
+    }
+    *budget = budget.checked_sub(entry.size)?;
+    file_digest(&layer.entry(entry.number), entry.size)
+}
+
+/// Returns the digest of a file of at most `most` bytes.
+pub(super) fn file_digest(path: &Path, most: u64) -> Option<String> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let flags = i32::try_from(flags.bits()).ok()?;
+    let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
+    let mut file = file.take(most);
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match file.read(&mut piece).ok()? {
+            0 => return Some(hex(&hasher.finalize())),
+            read => hasher.update(&piece[..read]),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Whether the workspace is still as a command has seen it.
+
+use std::io;
+
+use cap_std::fs::Dir;
+use rustix::io::Errno;
+
+use super::entry::{EntryLocation, EntryStatus};
+use super::tree::visit_tree;
+use super::{MoveAction, MovePlan};
+use crate::sandbox::stage::commit::CommitError;
+
+/// Checks that no path of a plan was changed by somebody else, and returns the size of the old
+/// contents in bytes.
+///
+/// # Errors
+/// A path was changed, or cannot be read.
+pub(super) fn check_plan(root: &Dir, plan: &MovePlan) -> Result<u64, CommitError> {
+    let mut bytes = 0_u64;
+    for planned in &plan.moves {
+        let at = |source| CommitError::Io { path: planned.path.clone(), source };
+        let changed = |below: &str| {
+            let separator = if below.is_empty() { "" } else { "/" };
+            CommitError::Changed(format!("{}{separator}{below}", planned.path))
+        };
+        let location = match EntryLocation::open(root, &planned.path) {
+            Ok(location) => location,
+            // The directory above is gone, or is none any more.
+            Err(error) if is_missing(&error) => return Err(changed("")),
+            Err(error) => return Err(at(error)),
+        };
+        let found = location.status().map_err(at)?;
+        match (&planned.action, found) {
+            (MoveAction::Create { .. }, None) => {}
+            (MoveAction::SetMode { .. }, Some(found)) if found.has_mode() => {}
+            (MoveAction::Replace { .. } | MoveAction::Remove, Some(found))
+                if found.ctime <= plan.since =>
+            {
+                bytes = bytes.saturating_add(found.size);
+                let changed_below =
+                    find_changed_below(&location, &found, plan.since, &mut bytes).map_err(at)?;
+                if let Some(below) = changed_below {
+                    return Err(changed(&below));
+                }
+            }
+            (
+                MoveAction::Create { .. }
+                | MoveAction::Replace { .. }
+                | MoveAction::Remove
+                | MoveAction::SetMode { .. },
+                _,
+            ) => return Err(changed("")),
+        }
+    }
+    Ok(bytes)
+}
+
+/// Returns an entry below a directory that was changed after this time. Adds the sizes of all.
+fn find_changed_below(
+    location: &EntryLocation,
+    found: &EntryStatus,
+    since: (i64, i64),
+    bytes: &mut u64,
+) -> io::Result<Option<String>> {
+    if !found.is_directory() {
+        return Ok(None);
+    }
+    let directory = match location.list() {
+        Ok(directory) => directory,
+        // Nobody without this permission has changed anything in it.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut changed = None;
+    visit_tree(directory, |entry| {
+        *bytes = bytes.saturating_add(entry.status.size);
+        if entry.status.ctime > since && changed.is_none() {
+            changed = Some(entry.path.to_owned());
+        }
+        Ok(())
+    })?;
+    Ok(changed)
+}
+
+/// Returns whether a path cannot be opened because a directory in it does not exist.
+pub(super) fn is_missing(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(Errno::NOTDIR.raw_os_error())
+        || error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}

@@ -1,0 +1,175 @@
+//! When changes are committed, and when none is.
+
+use std::fs;
+
+use cofferdam::policy::SandboxLevel;
+use cofferdam_tests::program::{TestHome, find_processes, wait_for_sleep, wait_until};
+
+use super::{describe_tree, private_host, run_ok, undo};
+use crate::run_line;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
+
+pub(super) fn home() -> TestHome {
+    let home = TestHome::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
+    let full = SandboxLevel::Full;
+    home.write_file("config/cofferdam/config.toml", format!("[commands]\nminimum = \"{full}\"\n"));
+    home
+}
+
+pub(super) fn call(home: &TestHome, line: &str) -> std::process::Command {
+    let input = serde_json::json!({"command": line}).to_string();
+    home.command(&["tools", "call", "bash", &input, "--mode", "auto"])
+}
+
+#[test]
+fn nothing_of_a_command_is_visible_before_it_ends() {
+    let home = home().with_file("file", "old\n");
+    let line = "echo new > file; echo x > new; mkdir .vscode; echo x > .vscode/tasks.json; sleep \
+        0.31415";
+    let running = home.start(call(&home, line));
+    wait_for_sleep("0.31415");
+    assert_eq!(fs::read_to_string(home.workspace().join("file")).expect("it is read"), "old\n");
+    assert!(!home.has_file("new") && !home.has_file(".vscode"));
+    let ran = running.wait_for_exit();
+    assert_eq!(ran.exit_code, 0, "{ran:?}");
+    assert_eq!(fs::read_to_string(home.workspace().join("file")).expect("it is read"), "new\n");
+    assert!(home.has_file("new") && !home.has_file(".vscode"));
+}
+
+/// A command, and what somebody else does while it runs.
+type Conflict = (&'static str, fn(&TestHome));
+
+#[test]
+fn a_file_that_somebody_else_changed_meanwhile_is_a_conflict_and_nothing_is_committed() {
+    let conflicts: [Conflict; 4] = [
+        ("echo command > file", |home| home.write_file("workspace/file", "editor\n")),
+        ("rm file", |home| home.write_file("workspace/file", "editor\n")),
+        ("echo command > new", |home| home.write_file("workspace/new", "editor\n")),
+        ("rm -r d", |home| home.write_file("workspace/d/e/inner", "editor\n")),
+    ];
+    for (number, (line, change)) in conflicts.into_iter().enumerate() {
+        let home = home().with_file("file", "old\n").with_file("d/e/inner", "old\n");
+        let mark = format!("0.4{number}7");
+        let running = home.start(call(&home, &format!("{line}; echo x > other; sleep {mark}")));
+        wait_for_sleep(&mark);
+        change(&home);
+        let expected = describe_tree(&home.workspace());
+        let ran = running.wait_for_exit();
+        let said = format!("{}{}", ran.stdout, ran.stderr);
+        assert!(said.contains("all of its changes were discarded"), "{line}: {said}");
+        assert!(said.contains("changed by another process"), "{line}: {said}");
+        assert_eq!(describe_tree(&home.workspace()), expected, "{line}");
+    }
+}
+
+#[test]
+fn other_files_may_change_meanwhile() {
+    let home = home().with_file("file", "old\n").with_file("d/inner", "old\n");
+    let running = home.start(call(&home, "echo new > file; echo x > d/new; sleep 0.2718"));
+    wait_for_sleep("0.2718");
+    home.write_file("workspace/d/inner", "editor\n");
+    home.write_file("workspace/d/another", "editor\n");
+    let ran = running.wait_for_exit();
+    assert_eq!(ran.exit_code, 0, "{ran:?}");
+    let text = |path: &str| fs::read_to_string(home.workspace().join(path)).expect("it is read");
+    assert_eq!([text("file"), text("d/inner")], ["new\n", "editor\n"]);
+    assert!(home.has_file("d/new") && home.has_file("d/another"));
+}
+
+#[test]
+fn two_commands_run_at_the_same_time_and_commit_one_after_the_other() {
+    let home = home();
+    let start = |name: &str| home.start(call(&home, &format!("echo x > {name}; sleep 0.61803")));
+    let (one, two) = (start("one"), start("two"));
+    let is_asleep = |line: &String| line == "sleep 0.61803 ";
+    wait_until("both sleep", || {
+        find_processes("0.61803").iter().filter(|line| is_asleep(line)).count() == 2
+    });
+    for running in [one, two] {
+        let ran = running.wait_for_exit();
+        assert_eq!(ran.exit_code, 0, "{ran:?}");
+    }
+    assert!(home.has_file("one") && home.has_file("two"));
+}
+
+#[test]
+fn a_command_at_its_time_limit_keeps_its_changes_and_a_cancelled_one_does_not() {
+    let home = home();
+    let input = serde_json::json!({"command": "echo x > file; sleep 30", "timeout": 1});
+    let ran = home.run(&["tools", "call", "bash", &input.to_string(), "--mode", "auto"]);
+    assert!(ran.stderr.contains("timed out after 1 s"), "{ran:?}");
+    assert!(home.has_file("file"));
+    let running = home.start(call(&home, "echo x > other; sleep 86207.1"));
+    wait_for_sleep("86207.1");
+    running.interrupt();
+    wait_until("no process is left", || find_processes("86207.1").is_empty());
+    assert!(!home.has_file("other"));
+}
+
+#[test]
+fn commands_are_undone_one_by_one() {
+    let test_host = private_host();
+    test_host.write_file("file", "0\n");
+    let root = test_host.workspace_dir();
+    let mut states = vec![describe_tree(root)];
+    for line in [
+        "echo 1 > file; mkdir d; echo 1 > d/inner",
+        "echo 2 > file; echo 2 > d/inner; echo 2 > d/new",
+        "rm -r d; echo 3 >> file",
+        "mkdir d; echo 4 > d/inner; mv file moved",
+        "echo 5 > d/inner; rm moved",
+    ] {
+        run_ok(&test_host, line);
+        states.push(describe_tree(root));
+    }
+    while let Some(state) = states.pop() {
+        assert_eq!(describe_tree(root), state);
+        if !states.is_empty() {
+            undo(&test_host);
+        }
+    }
+}
+
+#[test]
+fn an_undo_does_not_overwrite_later_changes() {
+    let test_host = private_host();
+    let path = |name: &str| test_host.workspace_dir().join(name);
+    test_host.write_file("file", "old\n");
+    run_ok(&test_host, "echo command > file; mkdir d; echo x > d/inner");
+    fs::write(path("d/inner"), "editor\n").expect("it is written");
+    let refused = test_host.history().undo(test_host.workspace(), false).expect_err("newer work");
+    assert!(refused.to_string().contains("changed since: d"), "{refused}");
+    let text = fs::read_to_string(path("file")).expect("it is read");
+    assert_eq!(text, "command\n", "nothing was undone");
+    test_host.history().undo(test_host.workspace(), true).expect("it is undone by force");
+    assert_eq!(fs::read_to_string(path("file")).expect("it is read"), "old\n");
+    assert!(!path("d").exists());
+}
+
+#[test]
+fn a_command_without_changes_leaves_no_record_and_touches_nothing() {
+    let test_host = private_host();
+    test_host.write_file("d/file", "text\n");
+    let stamp = || {
+        use std::os::unix::fs::MetadataExt as _;
+        let metadata = test_host.workspace_dir().join("d").metadata().expect("it is there");
+        (metadata.ctime(), metadata.ctime_nsec())
+    };
+    let before = stamp();
+    run_ok(&test_host, "cat d/file; touch d/temporary; rm d/temporary; grep -r text .");
+    assert_eq!(stamp(), before);
+    assert!(test_host.history().list().expect("it is listed").is_empty());
+}
+
+#[test]
+fn a_rename_of_an_old_directory_fails_with_a_hint_and_mv_copies_it() {
+    let test_host = private_host();
+    test_host.write_file("d/file", "text\n");
+    let rename = "PATH=/usr/bin:/bin python3 -c 'import os; os.rename(\"d\", \"e\")'";
+    let said = run_line(&test_host, rename);
+    assert!(said.contains("cross-device link") && said.contains("`mv` copies it"), "{said}");
+    run_ok(&test_host, "mv d e");
+    assert!(test_host.workspace_dir().join("e/file").exists());
+    assert!(!test_host.workspace_dir().join("d").exists());
+}
