@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use super::protocol::{CommandJob, CommandPaths, NamespaceMaker, SupervisorRequest};
+use super::protocol::{
+    CommandJob, CommandPaths, NamespaceMaker, SupervisedView, SupervisorRequest,
+};
 use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 use super::{journal, visible_paths, worktree};
@@ -101,8 +103,7 @@ pub struct MeasuredLevel {
 pub(crate) struct SandboxSetup {
     pub(crate) level: SandboxLevel,
     pub(crate) namespaces: Option<NamespaceMaker>,
-    /// The layer for the changes of the command; `None` to write the workspace directly.
-    pub(crate) layer: Option<PathBuf>,
+    pub(crate) view: SupervisedView,
 }
 
 /// What the self-tests of a level measured.
@@ -262,7 +263,7 @@ impl CommandSandbox {
     fn check_level(&self, level: SandboxLevel) -> Result<MeasuredSetup, LevelUnavailable> {
         os::check_kernel_support()?;
         let test = |namespaces: Option<NamespaceMaker>| {
-            let setup = SandboxSetup { level, namespaces, layer: None };
+            let setup = SandboxSetup { level, namespaces, view: SupervisedView::Direct };
             self.self_test(&setup, None)?;
             let private_view = Err(ViewUnavailable::Namespaces);
             Ok::<_, SelfTestError>(MeasuredSetup { namespaces: setup.namespaces, private_view })
@@ -297,7 +298,7 @@ impl CommandSandbox {
     fn check_private_view(&self, level: SandboxLevel) -> Result<(), ViewUnavailable> {
         let layers = self.layers.as_deref().ok_or(ViewUnavailable::NoDirectory)?;
         let namespaces = Some(NamespaceMaker::Supervisor);
-        let setup = SandboxSetup { level, namespaces, layer: None };
+        let setup = SandboxSetup { level, namespaces, view: SupervisedView::Direct };
         let tested = self.self_test(&setup, Some(layers));
         tested.map_err(|problem| ViewUnavailable::SelfTest(problem.to_string()))
     }
@@ -366,63 +367,18 @@ impl CommandSandbox {
         })
     }
 
-    /// Describes how commands run, for the approval of a command.
-    pub fn describe(&self) -> String {
-        match self.allowed_level() {
-            Ok(SandboxLevel::None) => "WITHOUT a sandbox, with your rights".to_owned(),
-            Ok(level) => {
-                let network = if self.rules.network { "WITH the network" } else { "no network" };
-                format!("in the sandbox `{level}`, {network}")
-            }
-            Err(_) => "which will be denied, because this machine has no sandbox for it".to_owned(),
-        }
-    }
-
-    /// Describes the sandbox of commands, and the access that commands have but tools do not.
-    pub fn describe_access(&self) -> String {
-        let secrets = match self.allowed_level() {
-            Ok(SandboxLevel::Kernel) => ", and can read .env files and keys in the workspace",
-            Ok(SandboxLevel::None) => ", and can read and send everything that you can",
-            Ok(SandboxLevel::Full) | Err(_) => "",
-        };
-        format!("{}{secrets}", self.describe())
-    }
-
-    /// Lists the access that is open at the current level although a user might expect otherwise.
-    pub fn known_gaps(&self) -> Vec<&'static str> {
-        let level = self.measured().level;
-        let mut open: Vec<&'static str> = match level {
-            SandboxLevel::Full => Vec::new(),
-            SandboxLevel::Kernel => vec![
-                "reading .env files and keys in the workspace",
-                "reading tokens in configuration files in the workspace, such as `.git/config` and \
-                    `.cargo/config.toml`",
-                "changing permissions and times of your files outside the workspace (not their \
-                    contents)",
-                "reading names of files outside the workspace and of your processes",
-            ],
-            SandboxLevel::None => vec!["everything that you can do"],
-        };
-        open.extend(os::known_gaps(level));
-        if self.rules.network && level != SandboxLevel::None {
-            open.push("network access, which the configuration allows");
-        }
-        open.push("writing code in the workspace that you run later");
-        open
-    }
-
     /// Returns how commands are sandboxed at a level that [`Self::allowed_level`] returned.
     pub(crate) fn setup_at(&self, level: SandboxLevel) -> SandboxSetup {
         let is_full = level == SandboxLevel::Full;
         let namespaces = self.measured().namespaces.clone().filter(|_| is_full);
-        SandboxSetup { level, namespaces, layer: None }
+        SandboxSetup { level, namespaces, view: SupervisedView::Direct }
     }
 
     /// Prepares one command in a sandbox of this kind.
     pub(crate) fn plan_spawn(
         &self,
         task: CommandJob,
-        SandboxSetup { level, namespaces, layer }: SandboxSetup,
+        SandboxSetup { level, namespaces, view }: SandboxSetup,
         CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
         network: bool,
     ) -> std::io::Result<SpawnPlan> {
@@ -459,20 +415,20 @@ impl CommandSandbox {
             protected: protected.clone(),
             user_settings: UserSettings::new(environment),
             own: self.own.clone(),
-            layer,
+            view,
         };
-        let has_layer = order.layer.is_some();
+        let is_guarded = level != SandboxLevel::Full || order.view == SupervisedView::Direct;
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
         let (link, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new(&self.program);
         supervisor.arg0("cofferdam");
-        if has_layer {
-            // If the supervisor of a private view is killed, the kernel kills the command, and
-            // there is nothing to restore.
-            supervisor.arg("supervise-command");
-        } else {
+        if is_guarded {
             supervisor.arg("guard-command").arg(&self.set_aside);
+        } else {
+            // If the supervisor is killed, the kernel kills the command, and there is nothing to
+            // restore in the workspace.
+            supervisor.arg("supervise-command");
         }
         supervisor
             .env_clear()

@@ -27,6 +27,7 @@ mod guard;
 mod host_environment;
 mod journal;
 mod level;
+mod level_text;
 mod link;
 pub mod links;
 mod modes;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::EncodedConfineError;
 use super::probe::ProbeTargets;
+use super::supervisor::SandboxSpec;
 use crate::git::UserSettings;
 use crate::snapshot::SavedPath;
 use crate::view::CollectedChanges;
@@ -47,9 +48,18 @@ pub(super) struct SupervisorRequest {
     pub(super) user_settings: UserSettings,
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
-    /// The layer that receives the changes of the command; `None` if the command writes the
-    /// workspace directly.
-    pub(super) layer: Option<PathBuf>,
+    pub(super) view: SupervisedView,
+}
+
+/// How a command sees the workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SupervisedView {
+    /// The command writes the workspace itself.
+    Direct,
+    /// The command cannot change the workspace.
+    ReadOnly,
+    /// This layer receives the changes of the command.
+    Layer(PathBuf),
 }
 
 /// What creates the namespaces of a command.
@@ -86,6 +96,13 @@ pub(crate) struct CommandPaths {
     pub(crate) write: Vec<PathBuf>,
     /// Directories of which only the names of entries are visible.
     pub(crate) list: Vec<PathBuf>,
+}
+
+impl CommandPaths {
+    /// Returns the list to which the workspace of a command belongs.
+    pub(crate) fn workspace_list(&mut self, around: &SandboxSpec<'_>) -> &mut Vec<PathBuf> {
+        if around.writes_workspace { &mut self.write } else { &mut self.read }
+    }
 }
 
 /// The message of the supervisor to the process that confines itself and becomes the command.

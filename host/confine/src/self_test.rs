@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::level::{CommandLocation, CommandSandbox, SandboxSetup, SpawnPlan};
 use super::link::SupervisorLink;
 use super::probe::{PROBE_FILE, ProbeFindings, ProbeTargets};
-use super::protocol::{CommandExitKind, CommandJob, SupervisorReport};
+use super::protocol::{CommandExitKind, CommandJob, SupervisedView, SupervisorReport};
 use super::unavailable::SelfTestError;
 use crate::view::CommandLayer;
 use cofferdam_policy::{CommandRules, ProtectedPaths};
@@ -96,8 +96,10 @@ impl CommandSandbox {
                 Some(CommandLayer::create(&folder.join("layers"), &workspace).map_err(failed)?)
             }
         };
-        let layer_path = layer.as_ref().map(|layer| layer.path().to_owned());
-        let setup = SandboxSetup { layer: layer_path, ..setup.clone() };
+        let tested = layer
+            .as_ref()
+            .map_or(SupervisedView::Direct, |layer| SupervisedView::Layer(layer.path().to_owned()));
+        let setup = SandboxSetup { view: tested, ..setup.clone() };
         let commission = self.plan_spawn(task, setup, place, false).map_err(failed)?;
         let (report, stdout, stderr) = run_plan(commission)?;
         let stderr = first_line(&stderr).to_owned();

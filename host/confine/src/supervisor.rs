@@ -17,7 +17,7 @@ use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
 use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, SocketAccess,
-    SupervisorReport, SupervisorRequest,
+    SupervisedView, SupervisorReport, SupervisorRequest,
 };
 use super::queue::{self, CommandTurn};
 use super::restore::{RestorePhase, SnapshotRestore};
@@ -61,6 +61,8 @@ pub(crate) struct SandboxSpec<'a> {
     /// What creates the namespaces, at the level `full`.
     pub(crate) namespaces: Option<&'a NamespaceMaker>,
     pub(crate) workspace: &'a Path,
+    /// Whether the command can change the workspace.
+    pub(crate) writes_workspace: bool,
     pub(crate) directory: &'a Path,
     pub(crate) home: Option<&'a Path>,
     pub(crate) network: bool,
@@ -97,7 +99,7 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     let Some(order) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
-    if order.layer.is_none() {
+    if !matches!(order.view, SupervisedView::Layer(_)) {
         supervise(&order, &mut host, Ok(()));
         return Ok(());
     }
@@ -162,8 +164,10 @@ struct CommandResults {
 enum WorkspaceIsolation {
     /// The command writes the workspace, in which no other command runs meanwhile.
     Turn(#[expect(dead_code, reason = "it ends when it is dropped")] CommandTurn),
-    /// The command writes a layer.
-    Layer(WorkspaceOverlay),
+    /// The command writes this layer.
+    Layer(WorkspaceOverlay, LayerPaths),
+    /// The command changes nothing.
+    Unneeded,
 }
 
 impl WorkspaceIsolation {
@@ -173,10 +177,18 @@ impl WorkspaceIsolation {
         host: &mut SupervisorLink,
         notices: &mut Vec<String>,
     ) -> Result<Option<Self>, ConfineError> {
-        if let Some(layer) = &order.layer {
-            let mounted = WorkspaceOverlay::mount(&order.workspace, &LayerPaths::of(layer));
-            let overlay = mounted.map_err(ConfineError::at(ConfineStep::MountView))?;
-            return Ok(Some(Self::Layer(overlay)));
+        match &order.view {
+            SupervisedView::Layer(layer) => {
+                let paths = LayerPaths::of(layer);
+                let mounted = WorkspaceOverlay::mount(&order.workspace, &paths);
+                let overlay = mounted.map_err(ConfineError::at(ConfineStep::MountView))?;
+                return Ok(Some(Self::Layer(overlay, paths)));
+            }
+            SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
+                return Ok(Some(Self::Unneeded));
+            }
+            // Without a mount, a command could still change permissions.
+            SupervisedView::ReadOnly | SupervisedView::Direct => {}
         }
         // The turn lasts until everything is restored, so that no other command sees forbidden
         // changes.
@@ -207,14 +219,18 @@ fn handle_request(
     let keeping = order.level != SandboxLevel::Full;
     let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
         .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
-    let (mut before, protected) = ProtectedSnapshot::capture_before(
-        &order.workspace,
-        &order.protected,
-        git,
-        keeping,
-        &mut || !host.is_closed(),
-    )
-    .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
+    let goes_on = &mut || !host.is_closed();
+    let (root, rules) = (&order.workspace, &order.protected);
+    let captured = match isolation {
+        WorkspaceIsolation::Unneeded => {
+            ProtectedSnapshot::capture_read_only(root, rules, git, goes_on)
+        }
+        WorkspaceIsolation::Turn(_) | WorkspaceIsolation::Layer(..) => {
+            ProtectedSnapshot::capture_before(root, rules, git, keeping, goes_on)
+        }
+    };
+    let (mut before, protected) =
+        captured.map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
     if keeping && before.contains_program_files {
         return Err(ConfineError::new(
             ConfineStep::PlanSandbox,
@@ -236,6 +252,7 @@ fn handle_request(
         program: &order.program,
         namespaces: order.namespaces.as_ref(),
         workspace: &order.workspace,
+        writes_workspace: order.view != SupervisedView::ReadOnly,
         directory: &order.directory,
         home: order.home.as_deref(),
         network: order.network,
@@ -252,7 +269,7 @@ fn handle_request(
     };
     // A killed supervisor leaves nothing in the workspace if the changes are in a layer.
     let unfinished = match isolation {
-        WorkspaceIsolation::Layer(_) => None,
+        WorkspaceIsolation::Layer(..) | WorkspaceIsolation::Unneeded => None,
         WorkspaceIsolation::Turn(_) => Some(
             RestoreJournal::begin(order, &private.temporary, &protected, &before)
                 .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?,
@@ -272,24 +289,31 @@ fn handle_request(
     let ran = run_command(order, &surroundings, host);
     let ended = os::kill_descendants();
     notices.extend(modes.put_back());
-    let restored = restore_protected_paths(
-        (&order.workspace, &order.set_aside),
-        &protected,
-        keeping,
-        &before,
-        begun.elapsed(),
-    );
+    let restore = || {
+        restore_protected_paths(
+            (&order.workspace, &order.set_aside),
+            &protected,
+            keeping,
+            &before,
+            begun.elapsed(),
+        )
+    };
     notices.extend(copies.remarks);
     match isolation {
+        WorkspaceIsolation::Unneeded => {
+            notices.extend(ended.err().map(|remaining| remaining.to_string()));
+        }
         // A command whose changes cannot be checked changes nothing.
-        WorkspaceIsolation::Layer(overlay) => {
+        WorkspaceIsolation::Layer(overlay, layer) => {
             ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
-            notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            notices.extend(restore().map_err(ConfineError::at(ConfineStep::CheckChanges))?);
             drop(before);
-            *changes = Some(collect_layer(order, overlay)?);
+            let collected =
+                overlay.unmount().and_then(|()| collect_changes(&layer, &order.workspace));
+            *changes = Some(collected.map_err(ConfineError::at(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {
-            match restored {
+            match restore() {
                 Ok(done) => {
                     notices.extend(done);
                     let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
@@ -311,16 +335,6 @@ fn handle_request(
         *slot = None;
     }
     ran
-}
-
-/// Collects the changes of a command from its layer.
-fn collect_layer(
-    order: &SupervisorRequest,
-    overlay: WorkspaceOverlay,
-) -> Result<CollectedChanges, ConfineError> {
-    overlay.unmount().map_err(ConfineError::at(ConfineStep::CollectChanges))?;
-    let layer = order.layer.as_deref().unwrap_or(Path::new(""));
-    collect_changes(layer, &order.workspace).map_err(ConfineError::at(ConfineStep::CollectChanges))
 }
 
 /// Returns the places that new links must not point to: those that commands can write, and those

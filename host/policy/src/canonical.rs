@@ -82,7 +82,7 @@ fn emit_layer(layer: &PolicyLayer, to: &mut dyn FnMut(Value)) {
     if let Some((modes, _)) = modes {
         to(json!(["modes", sorted(modes.iter().map(|mode| mode.name()))]));
     }
-    for PolicyRule { tool, pattern, source_rule: written } in rules {
+    for PolicyRule { tool, pattern, writes, source_rule: written } in rules {
         let text = match pattern {
             // The tool already determines the actions that the rule covers.
             RulePattern::Tool => "",
@@ -98,6 +98,9 @@ fn emit_layer(layer: &PolicyLayer, to: &mut dyn FnMut(Value)) {
             tool_text(tool.as_ref()),
             text
         ]));
+        if let Some(writes) = writes {
+            to(json!(["writes", tool_text(tool.as_ref()), text, writes]));
+        }
     }
     lists.keys().for_each(|kind| to(json!(["allow-list", kind.section()])));
     if let Some((level, _)) = minimum {

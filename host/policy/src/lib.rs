@@ -46,6 +46,7 @@ mod resolved;
 pub mod terminal_escape;
 mod tier;
 mod verdict;
+mod workspace_access;
 
 pub use action::{Action, ActionKind};
 pub use authorizer::{
@@ -83,3 +84,4 @@ pub use protected::{
 pub use resolved::{ModelEndpoint, Policy, SettingRefusal, TrustLevel};
 pub use tier::Tier;
 pub use verdict::{ReasonedVerdict, RuleReference, Verdict, VerdictReason};
+pub use workspace_access::{ReadOnlyReason, WorkspaceAccess};

@@ -192,13 +192,18 @@ fn tables_in_lists_of_rules_have_the_keys_of_the_parser() {
         let table = &policy.schema["$defs"][name]["anyOf"][1];
         table["properties"].as_object().expect("a table").keys().cloned().collect()
     };
-    assert_eq!(names, keys("fetchRule"));
+    assert_eq!(names, &keys("fetchRule") | &keys("commandRule"));
     for section in ["commands", "read", "write", "fetch"] {
         policy.check(&rule(section, "pattern", json!("x")), true);
         policy.check(&rule(section, "no-such-key", json!(1)), false);
         policy.check(&rule(section, "tool", json!("bash")), section != "read");
         policy.check(&rule(section, "methods", json!(["GET"])), section == "fetch");
+        policy.check(&rule(section, "writes", json!(true)), false);
         policy.check(&json!({section: {"deny": [{"match": ["x"]}]}}), false);
+    }
+    for (section, is_valid) in [("commands", true), ("write", false), ("fetch", false)] {
+        let rule = json!({section: {"allow": [{"pattern": "x", "writes": false}]}});
+        policy.check(&rule, is_valid);
     }
 }
 

@@ -26,6 +26,7 @@ mod planted_named;
 mod planted_repositories;
 mod private_view;
 mod probes;
+mod read_only;
 mod sequence;
 mod settings;
 mod system_calls;

@@ -16,7 +16,7 @@ use cofferdam::config::resolve_links;
 use cofferdam::policy::{
     Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
     DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
-    SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspacePath,
+    SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspaceAccess, WorkspacePath,
 };
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation};
 use cofferdam::terminal_escape;
@@ -65,7 +65,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
     let action_report: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
-        .map(|act| apply_sandbox(explained.explain(act), act, parts.commands()))
+        .map(|act| apply_sandbox(explained.explain(act), explained.access(act), parts.commands()))
         .map(|action_report| match &mode_notice {
             Some(notice) => ExplanationReport {
                 reason: format!("{notice}{}", action_report.reason),
@@ -183,6 +183,12 @@ struct ExplainContext<'a> {
 }
 
 impl ExplainContext<'_> {
+    /// Returns the access of a command to the workspace; `None` for other actions.
+    fn access(&self, asked: &ExplainSubject) -> Option<WorkspaceAccess> {
+        let ExplainSubject::Command(line) = asked else { return None };
+        Some(self.policy.workspace_access(self.tool.id(), line))
+    }
+
     /// Explains an action. If the path contains links, the stricter explanation of both paths
     /// applies.
     fn explain(&self, asked: &ExplainSubject) -> ExplanationReport {
@@ -342,12 +348,12 @@ fn report(
 /// available.
 fn apply_sandbox(
     action_report: ExplanationReport,
-    asked: &ExplainSubject,
+    access: Option<WorkspaceAccess>,
     commands: &CommandSandbox,
 ) -> ExplanationReport {
-    if !matches!(asked, ExplainSubject::Command(_)) || action_report.verdict == Verdict::Deny {
+    let Some(access) = access.filter(|_| action_report.verdict != Verdict::Deny) else {
         return action_report;
-    }
+    };
     match (commands.allowed_level(), &commands.rules().required_by) {
         (Err(denial), _) => {
             let change = denial.remedy.unwrap_or_default();
@@ -364,7 +370,13 @@ fn apply_sandbox(
                 format!(" It runs at sandbox level `{level}`, as required by {place}.")
             });
             let gap = describe_gap(level);
-            let reason = format!("{}{required}{gap}", action_report.reason);
+            let read_only = match access {
+                WorkspaceAccess::ReadOnly(reason) if level != SandboxLevel::None => {
+                    format!(" The workspace is read-only for it, because {reason}.")
+                }
+                WorkspaceAccess::ReadOnly(_) | WorkspaceAccess::ReadWrite => String::new(),
+            };
+            let reason = format!("{}{required}{read_only}{gap}", action_report.reason);
             ExplanationReport { reason, ..action_report }
         }
     }

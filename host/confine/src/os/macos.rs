@@ -74,6 +74,7 @@ pub(crate) fn plan_sandbox(
         around.protected.iter().map(|(path, how, _)| (path.clone(), *how)).collect();
     let profile = SeatbeltProfile {
         workspace: around.workspace,
+        writes_workspace: around.writes_workspace,
         temporary: around.temporary,
         program: around.program,
         read: &read,

@@ -11,6 +11,8 @@ use cofferdam_policy::{PathProtection, ProtectedPaths};
 #[derive(Debug)]
 pub(super) struct SeatbeltProfile<'a> {
     pub(super) workspace: &'a Path,
+    /// Whether the command can change the workspace.
+    pub(super) writes_workspace: bool,
     pub(super) temporary: &'a Path,
     pub(super) program: &'a Path,
     pub(super) read: &'a [PathBuf],
@@ -34,8 +36,15 @@ impl SeatbeltProfile<'_> {
         for path in self.read.iter().map(PathBuf::as_path).chain([self.program]) {
             let _ = writeln!(text, "(allow file-read* (subpath {}))", quote_path(path)?);
         }
-        for path in self.write.iter().map(PathBuf::as_path).chain([self.workspace, self.temporary])
-        {
+        let mut write: Vec<&Path> = self.write.iter().map(PathBuf::as_path).collect();
+        if self.writes_workspace {
+            write.push(self.workspace);
+        } else {
+            let path = quote_path(self.workspace)?;
+            let _ = writeln!(text, "(allow file-read* (subpath {path}))");
+        }
+        write.push(self.temporary);
+        for path in write {
             let _ =
                 writeln!(text, "(allow file-read* file-write* (subpath {}))", quote_path(path)?);
         }
@@ -99,6 +108,7 @@ mod tests {
     fn a_profile_denies_by_default_and_protects_last() {
         let profile = SeatbeltProfile {
             workspace: Path::new("/Users/u/my \"project\".d"),
+            writes_workspace: true,
             temporary: Path::new("/private/tmp/t"),
             program: Path::new("/usr/local/bin/cofferdam"),
             read: &["/usr".into()],

@@ -21,9 +21,9 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::exit_code;
-use crate::view::CommandChanges;
+use crate::view::{CommandChanges, PlannedView};
 use crate::{CommandLocation, CommandSandbox, ConfineError, ConfineStep, HostEnvironment};
-use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel};
+use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
 pub use head_and_tail::shorten;
@@ -165,6 +165,10 @@ pub async fn run(
     commands: &CommandSandbox,
     level: SandboxLevel,
 ) -> Result<FinishedCommand, CommandFailure> {
+    let view = match permit.workspace_access() {
+        WorkspaceAccess::ReadOnly(_) => RequestedView::ReadOnly,
+        WorkspaceAccess::ReadWrite => RequestedView::BestAvailable,
+    };
     let Effect::Command { line, directory } = permit.into_effect() else {
         return Err(CommandFailure::NotACommand);
     };
@@ -180,7 +184,7 @@ pub async fn run(
         commands,
         level,
     };
-    match command.run(RequestedView::BestAvailable).await {
+    match command.run(view).await {
         // Some directories cannot be part of an overlay, such as those that ignore case.
         Err(CommandFailure::Sandbox { source, .. }) if source.step == ConfineStep::MountView => {
             let mut finished = command.run(RequestedView::Direct).await?;
@@ -198,6 +202,8 @@ enum RequestedView {
     BestAvailable,
     /// The workspace itself.
     Direct,
+    /// A workspace that the command cannot change.
+    ReadOnly,
 }
 
 /// A permitted command with all that it needs to run.
@@ -224,11 +230,15 @@ impl PlannedCommand<'_> {
                     directory,
                     protected: workspace.protected,
                 };
-                let layer = (level == SandboxLevel::Full && view == RequestedView::BestAvailable)
-                    .then(|| commands.create_layer(workspace.root))
-                    .flatten();
+                let view = match view {
+                    RequestedView::ReadOnly => PlannedView::ReadOnly,
+                    RequestedView::BestAvailable if level == SandboxLevel::Full => commands
+                        .create_layer(workspace.root)
+                        .map_or(PlannedView::Direct, PlannedView::Layer),
+                    RequestedView::BestAvailable | RequestedView::Direct => PlannedView::Direct,
+                };
                 let (leash, out, err) =
-                    SupervisorHandle::start(commands, line, level, place, layer).await?;
+                    SupervisorHandle::start(commands, line, level, place, view).await?;
                 (ProcessGuard::Supervisor(leash), out, err)
             }
         };

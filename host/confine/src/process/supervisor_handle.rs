@@ -9,7 +9,7 @@ use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
 use super::{CommandEnding, CommandFailure};
-use crate::view::{CommandChanges, CommandLayer};
+use crate::view::{CommandChanges, CommandLayer, PlannedView};
 use crate::{
     CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SandboxSetup,
     SpawnPlan, SupervisorReport,
@@ -68,15 +68,12 @@ impl SupervisorHandle {
         line: &str,
         level: SandboxLevel,
         place: CommandLocation<'_>,
-        layer: Option<CommandLayer>,
+        view: PlannedView,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
         let rules = commands.rules();
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
-            SandboxSetup {
-                layer: layer.as_ref().map(|layer| layer.path().to_owned()),
-                ..commands.setup_at(level)
-            },
+            SandboxSetup { view: view.to_request(), ..commands.setup_at(level) },
             place,
             rules.network,
         );
@@ -104,7 +101,7 @@ impl SupervisorHandle {
                 level,
                 max_processes: rules.limits.processes,
                 reported: false,
-                layer,
+                layer: view.into_layer(),
             },
             out,
             err,

@@ -181,6 +181,21 @@ impl ProtectedSnapshot {
         Ok((snapshot, protected))
     }
 
+    /// Captures the state before a command that cannot change the workspace. Directories that the
+    /// user cannot enter stay closed, because the command cannot enter them either.
+    ///
+    /// # Errors
+    /// The same as of [`capture_before`](Self::capture_before).
+    pub(super) fn capture_read_only(
+        root: &Path,
+        protected: &ProtectedPaths,
+        git: GitNamedPaths,
+        goes_on: KeepWalking<'_>,
+    ) -> Result<(Self, ProtectedPaths), ProtectionError> {
+        let opened = OpenedDirectories::default();
+        Self::capture_opened(root, protected, git, false, goes_on, &opened)
+    }
+
     fn capture_opened(
         root: &Path,
         protected: &ProtectedPaths,

@@ -33,8 +33,10 @@ const MODE_BITS: u32 = 0o7777;
 ///
 /// # Errors
 /// The layer cannot be read completely, or has more than 100,000 changes.
-pub(crate) fn collect_changes(layer: &Path, workspace: &Path) -> io::Result<CollectedChanges> {
-    let paths = LayerPaths::of(layer);
+pub(crate) fn collect_changes(
+    paths: &LayerPaths,
+    workspace: &Path,
+) -> io::Result<CollectedChanges> {
     let mut collector = ChangeCollector {
         upper: open_directory(&paths.upper)?,
         lower: open_directory(workspace)?,

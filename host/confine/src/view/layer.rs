@@ -11,6 +11,7 @@ use tempfile::TempDir;
 
 use super::LayerChange;
 use crate::own_file;
+use crate::protocol::SupervisedView;
 use crate::remove_directory;
 
 const PREFIX: &str = "layer-";
@@ -37,6 +38,34 @@ pub struct CommandLayer {
     /// The lock that marks the layer as used. The system releases it when the process ends.
     _lock: File,
     created: (i64, i64),
+}
+
+/// The view of the workspace that a command gets.
+pub(crate) enum PlannedView {
+    /// The workspace itself.
+    Direct,
+    /// The workspace itself, which the command cannot change.
+    ReadOnly,
+    /// A private view, whose changes this layer receives.
+    Layer(CommandLayer),
+}
+
+impl PlannedView {
+    /// Returns the view as the supervisor gets it.
+    pub(crate) fn to_request(&self) -> SupervisedView {
+        match self {
+            Self::Direct => SupervisedView::Direct,
+            Self::ReadOnly => SupervisedView::ReadOnly,
+            Self::Layer(layer) => SupervisedView::Layer(layer.path().to_owned()),
+        }
+    }
+
+    pub(crate) fn into_layer(self) -> Option<CommandLayer> {
+        match self {
+            Self::Direct | Self::ReadOnly => None,
+            Self::Layer(layer) => Some(layer),
+        }
+    }
 }
 
 /// The directories of a layer.

@@ -21,4 +21,4 @@ pub use layer::{CommandChanges, CommandLayer};
 pub use support::{ViewUnavailable, check_workspace};
 
 pub(crate) use change::CollectedChanges;
-pub(crate) use layer::LayerPaths;
+pub(crate) use layer::{LayerPaths, PlannedView};

@@ -14,7 +14,10 @@ use super::contract::v0_2::commands as wit;
 use super::gate::GateRuling;
 use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::path_denied;
-use crate::policy::{BuiltInList, ComponentDigest, Denial, DenialCode, Effect, SandboxLevel};
+use crate::policy::{
+    BuiltInList, ComponentDigest, Denial, DenialCode, Effect, ReadOnlyReason, SandboxLevel,
+    WorkspaceAccess,
+};
 use cofferdam_confine::CommandSandbox;
 use cofferdam_confine::process::{self, CommandEnding};
 
@@ -72,6 +75,9 @@ const MAX_FAILED_OUTPUT_LEN: usize = 4 << 10;
 const CROSS_DEVICE_TEXT: &str = "cross-device link";
 const CROSS_DEVICE_HINT: &str = "a program cannot rename a directory that existed before the \
     command; `mv` copies it instead";
+
+/// What programs print if they cannot write: at the level `full`, and at the level `kernel`.
+const READ_ONLY_TEXTS: [&str; 2] = ["ead-only file system", "ermission denied"];
 
 /// Changed files that are named in the result of a command.
 const MAX_LISTED_CHANGES: usize = 40;
@@ -149,10 +155,14 @@ impl wit::Host for CommandsHost {
             .seconds
             .filter(|most| Duration::from_secs(*most) < requested_timeout);
         let timeout = shorter.map_or(requested_timeout, Duration::from_secs);
-        // With a private view, the changes themselves show which listed files changed.
-        let has_private_view =
-            level == SandboxLevel::Full && commands.private_view(workspace.root()).is_ok();
-        let before = match has_private_view {
+        let read_only = match permit.workspace_access() {
+            WorkspaceAccess::ReadOnly(reason) => Some(reason.clone()),
+            WorkspaceAccess::ReadWrite => None,
+        };
+        // In a private view, the changes themselves show which listed files changed.
+        let needs_no_scan = level == SandboxLevel::Full
+            && (read_only.is_some() || commands.private_view(workspace.root()).is_ok());
+        let before = match needs_no_scan {
             true => None,
             false => Some(workspace.scan_listed_files_async().await),
         };
@@ -179,15 +189,20 @@ impl wit::Host for CommandsHost {
                             return Err(error.with_output(&finished));
                         }
                     },
-                    None => {
-                        let before = before.unwrap_or_default();
-                        let after = workspace.scan_listed_files_async().await;
-                        let listed = after.changes_since(&before);
-                        let notices = describe_changes(&listed, &before, &after);
-                        SettledCommand { notices, listed, committed: Vec::new() }
-                    }
+                    None => match before {
+                        // The command changed nothing, or the host expected a private view.
+                        None => SettledCommand::default(),
+                        Some(before) => {
+                            let after = workspace.scan_listed_files_async().await;
+                            let listed = after.changes_since(&before);
+                            let notices = describe_changes(&listed, &before, &after);
+                            SettledCommand { notices, listed, committed: Vec::new() }
+                        }
+                    },
                 };
                 finished.notices.extend(settled.notices);
+                let hint = read_only.and_then(|reason| explain_read_only(&reason, &finished));
+                finished.notices.extend(hint);
                 let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
                 finished.notices.extend(user_limit.map(|most| {
                     format!(
@@ -215,6 +230,17 @@ impl wit::Host for CommandsHost {
             Err(failed) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
+}
+
+/// Explains why a command could not write, if it seems to have tried.
+fn explain_read_only(
+    reason: &ReadOnlyReason,
+    finished: &process::FinishedCommand,
+) -> Option<String> {
+    let failed = finished.ending != CommandEnding::Exited(0);
+    let tried = READ_ONLY_TEXTS.iter().any(|text| finished.stderr.contains(text));
+    (failed && tried)
+        .then(|| format!("the workspace was read-only for this command, because {reason}"))
 }
 
 /// Describes the listed files that a command changed, for its result.

@@ -11,7 +11,7 @@ pub use permit::{PendingApproval, Permit, ScopeApproval};
 
 use super::{
     Action, ActionEvaluation, ApprovalMode, ApprovalQuestion, Denial, DenialCode, Effect, Policy,
-    ReasonedVerdict, Scope, ToolId, Verdict, VerdictReason, WorkspacePath,
+    ReasonedVerdict, Scope, ToolId, Verdict, VerdictReason, WorkspaceAccess, WorkspacePath,
 };
 
 /// The decision about an effect, with the right to cause it if it is allowed.
@@ -191,7 +191,9 @@ impl Authorizer {
         };
         let outcome = self.explain(tool, &effect).outcome;
         match outcome {
-            DecisionOutcome::Allow(basis) => Authorization::Allow(Permit { effect }, basis),
+            DecisionOutcome::Allow(basis) => {
+                Authorization::Allow(self.issue_permit(tool, effect), basis)
+            }
             DecisionOutcome::Deny(denial) => Authorization::Deny(denial),
             DecisionOutcome::Ask { scope } => {
                 let question = ApprovalQuestion {
@@ -252,12 +254,24 @@ impl Authorizer {
                     select another mode.",
             ));
         }
-        match self.explain(ToolId::new(&question.tool, &tool_digest), &question.effect).outcome {
+        let tool = ToolId::new(&question.tool, &tool_digest);
+        match self.explain(tool, &question.effect).outcome {
             DecisionOutcome::Allow(_) | DecisionOutcome::Ask { .. } => {
-                Ok(Permit { effect: question.effect })
+                Ok(self.issue_permit(tool, question.effect))
             }
             DecisionOutcome::Deny(denial) => Err(denial),
         }
+    }
+
+    fn issue_permit(&self, tool: ToolId<'_>, effect: Effect) -> Permit {
+        let workspace_access = match &effect {
+            Effect::Command { line, .. } => self.policy.workspace_access(tool, line),
+            Effect::Write { .. }
+            | Effect::Fetch { .. }
+            | Effect::Confirmed
+            | Effect::Plan { .. } => WorkspaceAccess::default(),
+        };
+        Permit { effect, workspace_access }
     }
 
     /// Turns the user's approval of the whole scope into a permit, and a [`ScopeApproval`] if the

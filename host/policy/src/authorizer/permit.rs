@@ -12,7 +12,7 @@
 //! ```
 //! ```compile_fail,E0451
 //! use cofferdam_policy::{Effect, Permit};
-//! let permit = Permit { effect: Effect::Confirmed };
+//! let permit = Permit { effect: Effect::Confirmed, workspace_access: Default::default() };
 //! ```
 //! ```compile_fail,E0382
 //! use cofferdam_policy::Permit;
@@ -53,7 +53,7 @@
 
 use std::sync::Arc;
 
-use crate::{ApprovalQuestion, Effect, Scope};
+use crate::{ApprovalQuestion, Effect, Scope, WorkspaceAccess};
 
 /// The right to cause one effect once. Only an [`Authorizer`](crate::Authorizer) creates a permit.
 /// The code that acts takes the permit by value and causes exactly its effect.
@@ -61,6 +61,7 @@ use crate::{ApprovalQuestion, Effect, Scope};
 #[must_use = "an unused permit means that an approved effect did not happen"]
 pub struct Permit {
     pub(super) effect: Effect,
+    pub(super) workspace_access: WorkspaceAccess,
 }
 
 /// A question that waits for the user's answer. Only the authorizer that asked it can turn it into
@@ -89,6 +90,11 @@ impl Permit {
     /// Returns the effect that is permitted.
     pub fn effect(&self) -> &Effect {
         &self.effect
+    }
+
+    /// Returns the access of a permitted command to the workspace.
+    pub fn workspace_access(&self) -> &WorkspaceAccess {
+        &self.workspace_access
     }
 
     /// Consumes the permit and returns its effect, to be caused once.

@@ -78,6 +78,9 @@ pub struct PolicyRule {
     pub tool: Option<ToolSelector>,
     /// The actions that the rule covers.
     pub pattern: RulePattern,
+    /// Whether the commands that the rule allows can change the workspace; `None` if the rule does
+    /// not say so. Always `None` in rules of other kinds.
+    pub writes: Option<bool>,
     /// The rule as written, with its verdict and its location.
     pub source_rule: RuleReference,
 }

@@ -211,13 +211,16 @@ impl LayerParser<'_> {
         entry: Spanned<RawPatternEntry>,
     ) -> ParseResult<PolicyRule> {
         let span = entry.span();
-        let RawPatternEntry { pattern: text, tool, methods, matches, not_matches } =
+        let RawPatternEntry { pattern: text, tool, methods, writes, matches, not_matches } =
             entry.into_inner();
         self.check_size(&span, &text)?;
         if methods.is_some() && kind != ActionKind::Fetch {
             return Err(
                 self.error(&span, format!("`methods` is not allowed in [{}]", kind.section()))
             );
+        }
+        if writes.is_some() && (kind, verdict) != (ActionKind::Commands, Verdict::Allow) {
+            return Err(self.error(&span, "`writes` is only allowed in `allow` under [commands]"));
         }
         if kind == ActionKind::Read && tool.is_some() {
             return Err(self
@@ -247,6 +250,7 @@ impl LayerParser<'_> {
         let rule = PolicyRule {
             tool,
             pattern,
+            writes,
             source_rule: RuleReference {
                 verdict,
                 kind,
@@ -347,6 +351,7 @@ impl LayerParser<'_> {
         Some(PolicyRule {
             tool: Some(subject.clone()),
             pattern: RulePattern::Tool,
+            writes: None,
             source_rule: written,
         })
     }

@@ -161,6 +161,7 @@ struct RawPolicyTable {
     pattern: String,
     tool: Option<String>,
     methods: Option<Vec<String>>,
+    writes: Option<bool>,
     #[serde(rename = "match")]
     matches: Vec<String>,
     #[serde(rename = "not-match")]
@@ -171,6 +172,7 @@ pub(super) struct RawPatternEntry {
     pub(super) pattern: String,
     pub(super) tool: Option<String>,
     pub(super) methods: Option<Vec<String>>,
+    pub(super) writes: Option<bool>,
     pub(super) matches: Vec<String>,
     pub(super) not_matches: Vec<String>,
 }
@@ -184,7 +186,7 @@ impl<'de> Deserialize<'de> for RawPatternEntry {
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str(
                     "a pattern, or a table with `pattern` and optionally `tool`, `methods`, \
-                        `match` and `not-match`",
+                        `writes`, `match` and `not-match`",
                 )
             }
 
@@ -196,8 +198,8 @@ impl<'de> Deserialize<'de> for RawPatternEntry {
                 RawPolicyTable::deserialize(MapAccessDeserializer::new(map))
             }
         }
-        let RawPolicyTable { pattern, tool, methods, matches, not_matches } =
+        let RawPolicyTable { pattern, tool, methods, writes, matches, not_matches } =
             deserializer.deserialize_any(TextOrTable)?;
-        Ok(Self { pattern, tool, methods, matches, not_matches })
+        Ok(Self { pattern, tool, methods, writes, matches, not_matches })
     }
 }

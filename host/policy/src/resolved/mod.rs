@@ -247,7 +247,7 @@ impl Policy {
         })
     }
 
-    fn rules(&self) -> impl Iterator<Item = (TrustLevel, &PolicyRule)> {
+    pub(super) fn rules(&self) -> impl Iterator<Item = (TrustLevel, &PolicyRule)> {
         self.layers.iter().flat_map(|(voice, layer)| layer.rules.iter().map(|rule| (*voice, rule)))
     }
 

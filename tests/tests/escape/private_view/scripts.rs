@@ -110,9 +110,9 @@ fn run_directly(root: &Path, script: &str) {
 
 /// Everything that git says about a repository, and its working tree.
 fn describe_repository(root: &Path) -> String {
-    let ask = "export GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0; git status --porcelain=v2 --branch; git \
-        for-each-ref; git stash list; git ls-files -s; git fsck 2>&1 | grep -v dangling; git \
-        log --all --format='%H %T %s'";
+    let ask = "export GIT_CONFIG_GLOBAL=/dev/null GIT_OPTIONAL_LOCKS=0
+        git status --porcelain=v2 --branch; git for-each-ref; git stash list; git ls-files -s
+        git fsck 2>&1 | grep -v dangling; git log --all --format='%H %T %s'";
     let said = Command::new("sh").args(["-c", ask]).current_dir(root).output().expect("sh starts");
     let tree = describe_tree(root);
     let outside = tree.iter().filter(|(path, _)| !path.starts_with(".git/"));

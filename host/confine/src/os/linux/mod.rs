@@ -111,9 +111,8 @@ pub(crate) fn plan_sandbox(
             command.arg0("cofferdam").current_dir(surroundings.directory);
             let mut places = surroundings.paths.clone();
             places.read.push("/proc".into());
-            places
-                .write
-                .extend([surroundings.workspace.to_owned(), surroundings.temporary.to_owned()]);
+            places.write.push(surroundings.temporary.to_owned());
+            places.workspace_list(surroundings).push(surroundings.workspace.to_owned());
             Ok((SandboxStart::Program(command), places))
         }
         (SandboxLevel::Full, None) | (SandboxLevel::None, _) => {

@@ -99,11 +99,15 @@ impl MountPlan {
         steps.bind(around.temporary, Path::new("/tmp"));
         steps.bind(around.temporary, Path::new("/var/tmp"));
         let mut paths = mount_visible_paths(around, &mut steps);
-        steps.bind(around.workspace, around.workspace);
+        let access = match around.writes_workspace {
+            true => BindAccess::ReadWrite,
+            false => BindAccess::ReadOnly,
+        };
+        steps.push_bind(around.workspace, around.workspace, access, BindPresence::Required);
         mount_protections(around, &mut steps)?;
         paths.read.push("/proc".into());
         paths.write.extend(["/tmp", "/var/tmp", "/dev"].map(PathBuf::from));
-        paths.write.push(around.workspace.to_owned());
+        paths.workspace_list(around).push(around.workspace.to_owned());
         Ok(Self { steps: steps.0, paths })
     }
 }

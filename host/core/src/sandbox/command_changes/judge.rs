@@ -223,7 +223,7 @@ impl JudgedChanges {
     }
 }
 
-/// The order in which changes are shown: what agents obey, hooks, and the rest, from the outside in.
+/// The order in which changes are shown: what agents obey, hooks, and the rest, outer paths first.
 fn weight(path: &str) -> (u8, usize, String) {
     let listed = WorkspacePath::parse(path, None)
         .ok()
