@@ -10,7 +10,9 @@ use super::policy_checks::open_model;
 use super::print::print_line;
 use cofferdam::config::UserDirectories;
 use cofferdam::model;
-use cofferdam::policy::{ApprovalMode, CapName, CommandLimits, SandboxLevel, ToolId};
+use cofferdam::policy::{
+    ApprovalMode, CapName, CommandLimits, CommandNetwork, SandboxLevel, ToolId,
+};
 use cofferdam::sandbox::{
     ArtifactCache, CacheKey, CommandSandbox, InstanceAllocation, WasmSandbox, Workspace,
     outer_repository,
@@ -105,7 +107,8 @@ fn print_commands(commands: &CommandSandbox, workspace: &Workspace) {
     }
     match commands.allowed_level() {
         Ok(level) if level > SandboxLevel::None => {
-            let tcp = if commands.rules().network { "" } else { ", TCP" };
+            let has_network = commands.rules().network == CommandNetwork::All;
+            let tcp = if has_network { "" } else { ", TCP" };
             print_fact(
                 "",
                 &format!(

@@ -44,6 +44,8 @@ pub enum ConfineStep {
     CopySettings,
     /// Mount the private view of the workspace.
     MountView,
+    /// Open the socket at which the proxy receives connections.
+    OpenProxy,
     /// Record the protected paths, for the case that all processes are killed.
     RecordProtectedPaths,
     /// Describe the sandbox to the program that creates it.
@@ -92,6 +94,7 @@ impl fmt::Display for ConfineStep {
             Self::FindProtectedPaths => "find the protected paths of the workspace",
             Self::CopySettings => "copy configuration files without their secrets",
             Self::MountView => "mount the private view of the workspace",
+            Self::OpenProxy => "open the socket of the proxy",
             Self::RecordProtectedPaths => "record the protected paths before running the command",
             Self::PlanSandbox => "plan the sandbox",
             Self::EnterNamespaces => "create the namespaces of the command",

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::protocol::{
-    CommandJob, CommandPaths, NamespaceMaker, SupervisedView, SupervisorRequest,
+    CommandJob, CommandPaths, NamespaceMaker, NetworkAccess, SupervisedView, SupervisorRequest,
 };
 use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
@@ -19,7 +19,9 @@ use crate::os;
 use crate::process::environment::command_environment;
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::ComponentDigest;
-use cofferdam_policy::{CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel};
+use cofferdam_policy::{
+    CommandNetwork, CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel,
+};
 
 /// The sandbox settings that apply to all commands of this process.
 ///
@@ -374,13 +376,29 @@ impl CommandSandbox {
         SandboxSetup { level, namespaces, view: SupervisedView::Direct }
     }
 
+    /// Returns the network access of commands at the level of this machine.
+    pub(crate) fn network_access(&self) -> NetworkAccess {
+        match &self.rules.network {
+            CommandNetwork::None => NetworkAccess::None,
+            CommandNetwork::All => NetworkAccess::Host,
+            CommandNetwork::Listed(_) if self.has_proxy() => NetworkAccess::Proxy,
+            // Without a network namespace of the command, nothing would force it to use a proxy.
+            CommandNetwork::Listed(_) => NetworkAccess::None,
+        }
+    }
+
+    /// Returns whether commands can have a proxy at the level of this machine.
+    pub fn has_proxy(&self) -> bool {
+        self.measured().namespaces == Some(NamespaceMaker::Supervisor)
+    }
+
     /// Prepares one command in a sandbox of this kind.
     pub(crate) fn plan_spawn(
         &self,
         task: CommandJob,
         SandboxSetup { level, namespaces, view }: SandboxSetup,
         CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
-        network: bool,
+        network: NetworkAccess,
     ) -> std::io::Result<SpawnPlan> {
         if workspace.to_str().is_none() {
             return Err(std::io::Error::other(
@@ -389,10 +407,10 @@ impl CommandSandbox {
             ));
         }
         let environment = &self.environment;
-        let rules = CommandRules { network, ..self.rules.clone() };
-        let mut places = self.find_command_paths(&rules);
+        let rules = &self.rules;
+        let mut places = self.find_command_paths(rules);
         let own = self.real_own_directories();
-        places.read.retain(|place| may_open(place, &own, &rules));
+        places.read.retain(|place| may_open(place, &own, rules));
         let outer_repository = outer_repository(workspace, environment);
         places.read.extend(outer_repository.clone());
         let digest = task.digest();

@@ -2,6 +2,7 @@
 
 use crate::CommandSandbox;
 use crate::os;
+use crate::protocol::NetworkAccess;
 use cofferdam_policy::SandboxLevel;
 
 impl CommandSandbox {
@@ -10,7 +11,11 @@ impl CommandSandbox {
         match self.allowed_level() {
             Ok(SandboxLevel::None) => "WITHOUT a sandbox, with your rights".to_owned(),
             Ok(level) => {
-                let network = if self.rules().network { "WITH the network" } else { "no network" };
+                let network = match self.network_access() {
+                    NetworkAccess::Host => "WITH the network",
+                    NetworkAccess::Proxy => "only listed hosts",
+                    NetworkAccess::None => "no network",
+                };
                 format!("in the sandbox `{level}`, {network}")
             }
             Err(_) => "which will be denied, because this machine has no sandbox for it".to_owned(),
@@ -43,7 +48,7 @@ impl CommandSandbox {
             SandboxLevel::None => vec!["everything that you can do"],
         };
         open.extend(os::known_gaps(level));
-        if self.rules().network && level != SandboxLevel::None {
+        if self.network_access() == NetworkAccess::Host && level != SandboxLevel::None {
             open.push("network access, which the configuration allows");
         }
         open.push("writing code in the workspace that you run later");

@@ -19,6 +19,7 @@
 
 mod archive;
 mod command_dirs;
+mod command_environment;
 mod confined_command;
 mod error;
 mod exit_code;
@@ -61,9 +62,7 @@ pub(crate) use level::{CommandLocation, SandboxSetup, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
 pub(crate) use link::SupervisorLink;
 pub use process::CommandEnding;
-pub(crate) use protocol::{
-    CommandExitKind, CommandJob, CommandPaths, ConfinementSpec, SupervisorReport,
-};
+pub(crate) use protocol::{CommandExitKind, CommandJob, CommandPaths, ConfinementSpec};
 pub(crate) use sandbox_process::SandboxStart;
 pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(crate) use supervisor::SandboxSpec;

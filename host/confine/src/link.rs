@@ -1,10 +1,15 @@
 //! The socket between two processes of a command. It carries lines of JSON, and each side notices
 //! when the other closes.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, BufRead as _, BufReader, IoSlice, IoSliceMut, Read, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,7 +19,7 @@ const MAX_MESSAGE_LEN: u64 = 4 << 20;
 /// One end of the socket, with buffered reading.
 #[derive(Debug)]
 pub(crate) struct SupervisorLink {
-    stream: BufReader<UnixStream>,
+    stream: BufReader<DescriptorStream>,
 }
 
 impl SupervisorLink {
@@ -24,13 +29,38 @@ impl SupervisorLink {
     }
 
     pub(super) fn new(stream: UnixStream) -> Self {
-        Self { stream: BufReader::new(stream) }
+        Self { stream: BufReader::new(DescriptorStream { stream, received: Vec::new() }) }
     }
 
     pub(super) fn send(&mut self, message: &impl Serialize) -> std::io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        self.stream.get_mut().write_all(&line)
+        self.stream.get_mut().stream.write_all(&line)
+    }
+
+    /// Sends a message with a descriptor.
+    pub(super) fn send_with_descriptor(
+        &mut self,
+        message: &impl Serialize,
+        descriptor: BorrowedFd<'_>,
+    ) -> io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [descriptor];
+        if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let stream = &mut self.stream.get_mut().stream;
+        let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut control, SendFlags::empty())?;
+        stream.write_all(line.get(sent..).unwrap_or_default())
+    }
+
+    /// Returns the oldest descriptor that came with the messages so far.
+    pub(super) fn take_descriptor(&mut self) -> Option<OwnedFd> {
+        let received = &mut self.stream.get_mut().received;
+        (!received.is_empty()).then(|| received.remove(0))
     }
 
     /// Receives the next message, or `None` at the end of the stream.
@@ -42,7 +72,7 @@ impl SupervisorLink {
 
     /// Returns whether the other end is closed for writing.
     pub(super) fn is_closed(&mut self) -> bool {
-        let stream = self.stream.get_ref();
+        let stream = &self.stream.get_ref().stream;
         if stream.set_nonblocking(true).is_err() {
             return true;
         }
@@ -50,12 +80,43 @@ impl SupervisorLink {
             Ok(bytes) => bytes.is_empty(),
             Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
         };
-        self.stream.get_ref().set_nonblocking(false).is_err() || ended
+        self.stream.get_ref().stream.set_nonblocking(false).is_err() || ended
     }
 }
 
 impl AsFd for SupervisorLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.get_ref().as_fd()
+        self.stream.get_ref().stream.as_fd()
     }
+}
+
+/// A socket that keeps the descriptors that come with its bytes.
+#[derive(Debug)]
+struct DescriptorStream {
+    stream: UnixStream,
+    received: Vec<OwnedFd>,
+}
+
+impl Read for DescriptorStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        receive_with_descriptors(self.stream.as_fd(), buffer, &mut self.received)
+    }
+}
+
+/// Receives bytes, and the descriptors that come with them.
+pub(crate) fn receive_with_descriptors(
+    stream: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    received: &mut Vec<OwnedFd>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    let found = recvmsg(stream, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(descriptors) = message {
+            received.extend(descriptors);
+        }
+    }
+    Ok(found.bytes)
 }

@@ -38,7 +38,7 @@ pub(super) struct SupervisorRequest {
     pub(super) temp_dir: SavedPath,
     /// The directory for entries that are moved out of the workspace.
     pub(super) set_aside: PathBuf,
-    pub(super) network: bool,
+    pub(super) network: NetworkAccess,
     pub(super) paths: CommandPaths,
     /// The paths that the user opened by name in the configuration.
     pub(super) opened_paths: Vec<PathBuf>,
@@ -49,6 +49,20 @@ pub(super) struct SupervisorRequest {
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
     pub(super) view: SupervisedView,
+}
+
+/// The port of the proxy in the network namespace of a command. Nothing else listens there.
+pub(crate) const PROXY_PORT: u16 = 3128;
+
+/// The network that a command can reach.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum NetworkAccess {
+    /// Its own loopback interface at most.
+    None,
+    /// A proxy of the host, which listens in the network namespace of the command.
+    Proxy,
+    /// That of the host.
+    Host,
 }
 
 /// How a command sees the workspace.
@@ -129,9 +143,20 @@ pub(crate) enum SocketAccess {
     PairsAndNetwork,
 }
 
+/// A message of the supervisor to the host.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum SupervisorMessage {
+    /// The socket at which the proxy receives connections comes with this message.
+    Listening,
+    /// The command has ended. This is the last message.
+    Ended(SupervisorReport),
+}
+
 /// The message of the process that becomes the command, sent just before it does.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ChildReadiness {
+    /// The socket for the proxy comes with this message. More messages follow.
+    Listening,
     /// All restrictions are active. The next step is the command.
     Confined,
     /// Some restriction failed, so the command does not run.

@@ -13,7 +13,9 @@ use std::time::Duration;
 use super::level::{CommandLocation, CommandSandbox, SandboxSetup, SpawnPlan};
 use super::link::SupervisorLink;
 use super::probe::{PROBE_FILE, ProbeFindings, ProbeTargets};
-use super::protocol::{CommandExitKind, CommandJob, SupervisedView, SupervisorReport};
+use super::protocol::{
+    CommandExitKind, CommandJob, NetworkAccess, SupervisedView, SupervisorMessage, SupervisorReport,
+};
 use super::unavailable::SelfTestError;
 use crate::view::CommandLayer;
 use cofferdam_policy::{CommandRules, ProtectedPaths};
@@ -100,7 +102,8 @@ impl CommandSandbox {
             .as_ref()
             .map_or(SupervisedView::Direct, |layer| SupervisedView::Layer(layer.path().to_owned()));
         let setup = SandboxSetup { view: tested, ..setup.clone() };
-        let commission = self.plan_spawn(task, setup, place, false).map_err(failed)?;
+        let commission =
+            self.plan_spawn(task, setup, place, NetworkAccess::None).map_err(failed)?;
         let (report, stdout, stderr) = run_plan(commission)?;
         let stderr = first_line(&stderr).to_owned();
         match report.ending {
@@ -185,7 +188,10 @@ fn exchange(
     order: &[u8],
 ) -> std::io::Result<Option<SupervisorReport>> {
     std::io::Write::write_all(&mut link, order)?;
-    SupervisorLink::new(link).receive()
+    Ok(match SupervisorLink::new(link).receive()? {
+        Some(SupervisorMessage::Ended(report)) => Some(report),
+        Some(SupervisorMessage::Listening) | None => None,
+    })
 }
 
 fn wait(child: &mut Child) -> std::io::Result<()> {

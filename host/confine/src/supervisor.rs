@@ -3,7 +3,6 @@
 //! It creates the sandbox, waits, kills all processes of the command, restores the protected paths
 //! and reports. If the host is killed, it lives just long enough to do so.
 
-use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -11,13 +10,14 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use super::command_dirs::PrivateDirs;
+use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::journal::{self, RestoreJournal};
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
 use super::protocol::{
-    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, SocketAccess,
-    SupervisedView, SupervisorReport, SupervisorRequest,
+    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, NetworkAccess,
+    SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport, SupervisorRequest,
 };
 use super::queue::{self, CommandTurn};
 use super::restore::{RestorePhase, SnapshotRestore};
@@ -65,7 +65,7 @@ pub(crate) struct SandboxSpec<'a> {
     pub(crate) writes_workspace: bool,
     pub(crate) directory: &'a Path,
     pub(crate) home: Option<&'a Path>,
-    pub(crate) network: bool,
+    pub(crate) network: NetworkAccess,
     pub(crate) paths: &'a CommandPaths,
     /// The pairs of a file with secrets and the copy without them that replaces it.
     pub(crate) copies: &'a [(PathBuf, PathBuf)],
@@ -139,13 +139,13 @@ fn supervise(
     let ending = prepared
         .and_then(|()| handle_request(order, host, &mut results))
         .unwrap_or_else(|error| CommandExitKind::NotRun(error.encode()));
-    let report = SupervisorReport {
+    let report = SupervisorMessage::Ended(SupervisorReport {
         ending,
         digest: order.digest.clone(),
         level: order.level,
         notices: results.notices,
         changes: results.changes,
-    };
+    });
     // The host may be gone. The remaining private files are removed after the report, when nobody
     // waits.
     let _ = host.send(&report);
@@ -430,38 +430,31 @@ fn run_command(
     let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
     let mut child = start.start(theirs, added_environment(surroundings))?;
     let sockets = match (order.level, order.network) {
-        (SandboxLevel::Full, false) => SocketAccess::Own,
-        (SandboxLevel::Full, true) => SocketAccess::OwnAndNetwork,
-        (SandboxLevel::Kernel | SandboxLevel::None, false) => SocketAccess::Pairs,
-        (SandboxLevel::Kernel | SandboxLevel::None, true) => SocketAccess::PairsAndNetwork,
+        (SandboxLevel::Full, NetworkAccess::None | NetworkAccess::Proxy) => SocketAccess::Own,
+        (SandboxLevel::Full, NetworkAccess::Host) => SocketAccess::OwnAndNetwork,
+        (SandboxLevel::Kernel | SandboxLevel::None, NetworkAccess::Host) => {
+            SocketAccess::PairsAndNetwork
+        }
+        (SandboxLevel::Kernel | SandboxLevel::None, _) => SocketAccess::Pairs,
     };
     let mut confined = SupervisorLink::new(ours);
+    let early = pass_listener(order, &mut confined, host)?;
     let confinement =
         ConfinementSpec { job: order.job.clone(), paths: places, sockets, limits: order.limits };
     // A process that ends before reading this sends a message or has a meaningful exit status.
     let _ = confined.send(&confinement);
-    match confined.receive::<ChildReadiness>() {
+    let answer = match early {
+        Some(failed) => Ok(Some(failed)),
+        None => confined.receive::<ChildReadiness>(),
+    };
+    match answer {
         Ok(Some(ChildReadiness::Confined)) => wait_for_command(&mut child, order, host),
         Ok(Some(ChildReadiness::Failed(problem))) => Err(problem.decode()),
-        Ok(None) | Err(_) => {
+        Ok(Some(ChildReadiness::Listening) | None) | Err(_) => {
             let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
             Err(ConfineError::new(ConfineStep::StartSandbox, StepProblem::EndedEarly(status)))
         }
     }
-}
-
-/// Returns the variables that the command gets in addition to those of the supervisor.
-fn added_environment(surroundings: &SandboxSpec<'_>) -> Vec<(OsString, OsString)> {
-    let is_private = surroundings.level == SandboxLevel::Full;
-    let temporary = if is_private { Path::new("/tmp") } else { surroundings.temporary };
-    let places = [
-        ("TMPDIR", temporary.to_owned()),
-        ("XDG_CACHE_HOME", temporary.join(".cache")),
-        // npm ignores `XDG_CACHE_HOME`, and its default directory in the home does not exist.
-        ("npm_config_cache", temporary.join(".cache/npm")),
-    ];
-    let all = places.into_iter().chain(surroundings.environment.iter().cloned());
-    all.map(|(name, path)| (name.into(), path.into())).collect()
 }
 
 fn wait_for_command(

@@ -7,7 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::protocol::CommandPaths;
-use cofferdam_policy::CommandRules;
+use cofferdam_policy::{CommandNetwork, CommandRules};
 
 const SYSTEM_PATHS: &[&str] = &[
     "/usr",
@@ -172,7 +172,7 @@ pub(super) fn find_command_paths(
     let mut read: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
     let etc = Path::new("/etc");
     read.extend(ETC_ENTRIES.iter().map(|name| etc.join(name)));
-    if rules.network {
+    if rules.network == CommandNetwork::All {
         read.extend(ETC_NETWORK_ENTRIES.iter().map(|name| etc.join(name)));
         // The target of the link `resolv.conf`.
         read.extend(etc.join("resolv.conf").canonicalize());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Policy, SourceLocation};
+use super::{CommandNetwork, Policy, SourceLocation};
 
 /// The strength of the command sandbox, the weakest level first.
 ///
@@ -48,8 +48,8 @@ pub struct CommandRules {
     pub required_by: Option<SourceLocation>,
     /// The maximum sandbox, even if the machine supports a stronger one.
     pub maximum: SandboxLevel,
-    /// Whether commands can reach the network.
-    pub network: bool,
+    /// The hosts that commands can reach.
+    pub network: CommandNetwork,
     /// Absolute paths that commands may read in addition to the default ones.
     pub read: Vec<PathBuf>,
     /// Absolute paths outside the workspace that commands may write.
@@ -64,7 +64,7 @@ impl Default for CommandRules {
             minimum: SandboxLevel::Kernel,
             required_by: None,
             maximum: SandboxLevel::Full,
-            network: false,
+            network: CommandNetwork::None,
             read: Vec::new(),
             write: Vec::new(),
             limits: CommandLimits::default(),
@@ -77,7 +77,11 @@ impl CommandRules {
     /// network. It cannot weaken the sandbox or allow the network.
     #[must_use]
     pub fn with_policy(self, policy: &Policy) -> Self {
-        let rules = Self { network: self.network && policy.network_denied_by().is_none(), ..self };
+        let network = match policy.network_denied_by() {
+            Some(_) => CommandNetwork::None,
+            None => self.network,
+        };
+        let rules = Self { network, ..self };
         match policy.minimum_sandbox() {
             Some((minimum, place)) if minimum > rules.minimum => {
                 Self { minimum, required_by: Some(place.clone()), ..rules }
@@ -130,18 +134,22 @@ mod tests {
 
     #[test]
     fn a_policy_closes_the_network_and_never_opens_it() {
+        use CommandNetwork::{All, Listed, None};
+        let listed = || Listed(crate::NetworkRules::default());
         // the user's setting, the policy, the result
         let table = [
-            (true, "", true),
-            (true, "[commands]\nnetwork = true", true),
-            (true, "[commands]\nnetwork = false", false),
-            (false, "", false),
-            (false, "[commands]\nnetwork = true", false),
-            (false, "[commands]\nnetwork = false", false),
+            (All, "", All),
+            (All, "[commands]\nnetwork = true", All),
+            (All, "[commands]\nnetwork = false", None),
+            (listed(), "[commands]\nnetwork = true", listed()),
+            (listed(), "[commands]\nnetwork = false", None),
+            (None, "", None),
+            (None, "[commands]\nnetwork = true", None),
+            (None, "[commands]\nnetwork = false", None),
         ];
         for (network, text, expected) in table {
             let rules = CommandRules { network, ..CommandRules::default() };
-            assert_eq!(rules.with_policy(&policy(text)).network, expected, "{network}: {text}");
+            assert_eq!(rules.with_policy(&policy(text)).network, expected, "{text}");
         }
     }
 

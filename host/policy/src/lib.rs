@@ -37,6 +37,7 @@ mod grants;
 mod layer;
 mod location;
 mod mode;
+mod network_rules;
 mod path;
 mod pattern;
 mod profile;
@@ -70,6 +71,7 @@ pub use layer::{
 };
 pub use location::{PolicyError, RuleOrigin, SourceLocation};
 pub use mode::{ApprovalMode, UnknownMode};
+pub use network_rules::{CommandNetwork, NetworkRules};
 pub use path::{PathError, WorkspacePath};
 pub use pattern::{
     BaseUrl, BaseUrlError, CommandPattern, HostAddress, HostPattern, PathPattern, PatternError,

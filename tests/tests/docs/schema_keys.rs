@@ -90,6 +90,10 @@ impl ParserSchema {
                 self.collect_tables(schema, path, tables);
                 path.pop();
             }
+        } else if let Some(options) = schema["anyOf"].as_array() {
+            for option in options.iter().filter(|option| option["properties"].is_object()) {
+                self.collect_tables(option, path, tables);
+            }
         } else if schema["additionalProperties"].is_object() {
             // The name of a tool or the pattern of a host.
             path.push("example".to_owned());
@@ -138,10 +142,10 @@ impl ParserSchema {
                 let is_table = schema["type"] == "object";
                 let values = self.fitting_values(schema);
                 assert!(is_table || !values.is_empty(), "{key} of {:?} has no value", table.path);
+                let wrong = if values.contains(&json!(true)) { json!("x") } else { json!(true) };
                 for value in values {
                     self.check(&table.document(key, value), true);
                 }
-                let wrong = if schema["type"] == "boolean" { json!("x") } else { json!(true) };
                 self.check(&table.document(key, wrong), false);
                 if schema["enum"].is_array() {
                     self.check(&table.document(key, json!(UNKNOWN)), false);

@@ -1,6 +1,8 @@
 //! What the configuration says holds, and what is said of it is true.
 
-use cofferdam::policy::{CommandRules, Policy, PolicyLayer, PolicyLevel, SandboxLevel};
+use cofferdam::policy::{
+    CommandNetwork, CommandRules, Policy, PolicyLayer, PolicyLevel, SandboxLevel,
+};
 use cofferdam_tests::program::TestHome;
 
 use super::{CONFINING_LEVELS, host_builder, host_with_rules, rules_for_level, run_line};
@@ -103,7 +105,10 @@ fn the_network_is_there_when_it_is_granted() {
             print(\"connected\")' 2>&1"
     );
     for level in CONFINING_LEVELS {
-        let test_host = host_with_rules(CommandRules { network: true, ..rules_for_level(level) });
+        let test_host = host_with_rules(CommandRules {
+            network: CommandNetwork::All,
+            ..rules_for_level(level)
+        });
         let said = run_line(&test_host, &line);
         assert!(said.contains("connected"), "{level}: {said}");
     }

@@ -19,6 +19,7 @@ mod config;
 mod environment;
 mod large_trees;
 mod lifetime;
+mod listed_hosts;
 mod matrix;
 mod namespaces;
 mod planted_links;

@@ -18,7 +18,7 @@ use cofferdam::conversation::ResultStatus;
 use cofferdam::host::{AuditOptions, SessionRecord};
 use cofferdam::model::ReplayModel;
 use cofferdam::policy::{
-    ApprovalMode, CommandRules, Policy, PolicyLayer, PolicyLevel, SandboxLevel,
+    ApprovalMode, CommandNetwork, CommandRules, Policy, PolicyLayer, PolicyLevel, SandboxLevel,
 };
 use cofferdam::session::{SessionScope, SessionStore};
 use cofferdam::tools::ApprovalAnswer;
@@ -303,14 +303,14 @@ fn a_policy_bounds_what_the_program_sets() {
     assert!(matches!(error, HostError::ModeDenied { .. }), "{error}");
     let open = CommandRules {
         minimum: SandboxLevel::None,
-        network: true,
+        network: CommandNetwork::All,
         write: vec!["/srv".into()],
         ..CommandRules::default()
     };
     let text = "[commands]\nminimum = \"full\"\nnetwork = false\nwrite = []";
     let host = build(text, project.builder().command_rules(open)).expect("a host");
     let rules = host.prepared().commands().rules();
-    assert_eq!((rules.minimum, rules.network), (SandboxLevel::Full, false));
+    assert_eq!((rules.minimum, rules.network.clone()), (SandboxLevel::Full, CommandNetwork::None));
     assert!(rules.write.is_empty(), "{rules:?}");
 }
 

@@ -79,7 +79,7 @@ pub(crate) fn plan_sandbox(
         program: around.program,
         read: &read,
         write: &around.paths.write,
-        network: around.network,
+        network: around.network == NetworkAccess::Host,
         protected: &protected,
         rules: around.rules,
     };

@@ -153,7 +153,16 @@ enum ProcessGuard {
     Supervisor(SupervisorHandle),
 }
 
+/// Starts the proxy of a command at this socket, which receives the connections of the command.
+pub type StartProxy = Box<dyn FnOnce(std::net::TcpListener) + Send>;
+
+/// Returns what starts the proxy of a command.
+pub type ProxyFactory<'a> = &'a (dyn Fn() -> StartProxy + Send + Sync);
+
 /// Runs the command of the permit once, in a sandbox of this level.
+///
+/// If the rules list hosts, `proxy` returns what starts the proxy for them; without it, the command
+/// has no network access.
 ///
 /// # Errors
 /// The command could not be started, was cancelled, or ended without a report.
@@ -164,6 +173,7 @@ pub async fn run(
     cancel: &CancellationToken,
     commands: &CommandSandbox,
     level: SandboxLevel,
+    proxy: Option<ProxyFactory<'_>>,
 ) -> Result<FinishedCommand, CommandFailure> {
     let view = match permit.workspace_access() {
         WorkspaceAccess::ReadOnly(_) => RequestedView::ReadOnly,
@@ -183,6 +193,7 @@ pub async fn run(
         cancel,
         commands,
         level,
+        proxy,
     };
     match command.run(view).await {
         // Some directories cannot be part of an overlay, such as those that ignore case.
@@ -215,11 +226,12 @@ struct PlannedCommand<'a> {
     cancel: &'a CancellationToken,
     commands: &'a CommandSandbox,
     level: SandboxLevel,
+    proxy: Option<ProxyFactory<'a>>,
 }
 
 impl PlannedCommand<'_> {
     async fn run(&self, view: RequestedView) -> Result<FinishedCommand, CommandFailure> {
-        let Self { line, directory, workspace, timeout, cancel, commands, level } = *self;
+        let Self { line, directory, workspace, timeout, cancel, commands, level, proxy } = *self;
         let started = Instant::now();
         // From here on every exit ends the command, including a dropped future.
         let (mut hold, out, err) = match level {
@@ -237,8 +249,15 @@ impl PlannedCommand<'_> {
                         .map_or(PlannedView::Direct, PlannedView::Layer),
                     RequestedView::BestAvailable | RequestedView::Direct => PlannedView::Direct,
                 };
-                let (leash, out, err) =
-                    SupervisorHandle::start(commands, line, level, place, view).await?;
+                let (leash, out, err) = SupervisorHandle::start(
+                    commands,
+                    line,
+                    level,
+                    place,
+                    view,
+                    proxy.map(|new| new()),
+                )
+                .await?;
                 (ProcessGuard::Supervisor(leash), out, err)
             }
         };
@@ -396,7 +415,7 @@ mod tests {
                 variables: std::env::vars_os().collect(),
             },
         );
-        run(permit, workspace, timeout, cancel, &commands, SandboxLevel::None).await
+        run(permit, workspace, timeout, cancel, &commands, SandboxLevel::None, None).await
     }
 
     async fn finished(line: &str) -> FinishedCommand {

@@ -1,18 +1,20 @@
 //! The host's handle to a sandboxed command: its supervisor and the link to it. The command ends
 //! when the link closes for any reason.
 
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::time::Duration;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::{CommandEnding, CommandFailure};
+use super::{CommandEnding, CommandFailure, StartProxy};
+use crate::link::receive_with_descriptors;
+use crate::protocol::{NetworkAccess, SupervisorMessage};
 use crate::view::{CommandChanges, CommandLayer, PlannedView};
 use crate::{
     CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SandboxSetup,
-    SpawnPlan, SupervisorReport,
+    SpawnPlan,
 };
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::SandboxLevel;
@@ -54,12 +56,16 @@ impl ExitReport {
 pub(super) struct SupervisorHandle {
     link: UnixStream,
     buffer: Vec<u8>,
+    /// The descriptors that came with messages.
+    received: Vec<OwnedFd>,
     digest: ComponentDigest,
     level: SandboxLevel,
     max_processes: u64,
     reported: bool,
     /// The layer of the command; `None` if it writes the workspace directly.
     layer: Option<CommandLayer>,
+    /// Takes the socket of the proxy, if the command has one.
+    proxy: Option<StartProxy>,
 }
 
 impl SupervisorHandle {
@@ -69,13 +75,17 @@ impl SupervisorHandle {
         level: SandboxLevel,
         place: CommandLocation<'_>,
         view: PlannedView,
+        proxy: Option<StartProxy>,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
         let rules = commands.rules();
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
             SandboxSetup { view: view.to_request(), ..commands.setup_at(level) },
             place,
-            rules.network,
+            match (commands.network_access(), &proxy) {
+                (NetworkAccess::Proxy, None) => NetworkAccess::None,
+                (access, _) => access,
+            },
         );
         let SpawnPlan { supervisor, link, request: order, digest } =
             commission.map_err(CommandFailure::Start)?;
@@ -97,11 +107,13 @@ impl SupervisorHandle {
             Self {
                 link,
                 buffer: Vec::new(),
+                received: Vec::new(),
                 digest,
                 level,
                 max_processes: rules.limits.processes,
                 reported: false,
                 layer: view.into_layer(),
+                proxy,
             },
             out,
             err,
@@ -110,21 +122,14 @@ impl SupervisorHandle {
 
     /// Waits for the report. This is cancel-safe.
     pub(super) async fn wait_for_report(&mut self) -> Result<ExitReport, CommandFailure> {
-        loop {
-            let mut chunk = [0; 4096];
-            let count =
-                self.link.read(&mut chunk).await.map_err(|_| CommandFailure::MissingReport)?;
-            self.buffer.extend_from_slice(&chunk[..count]);
-            if self.buffer.ends_with(b"\n") {
-                break;
+        let report = loop {
+            match self.receive().await.map_err(|_| CommandFailure::MissingReport)? {
+                Some(SupervisorMessage::Ended(report)) => break report,
+                Some(SupervisorMessage::Listening) => self.start_proxy(),
+                None => return Err(CommandFailure::MissingReport),
             }
-            if count == 0 {
-                return Err(CommandFailure::MissingReport);
-            }
-        }
+        };
         self.reported = true;
-        let report: SupervisorReport =
-            serde_json::from_slice(&self.buffer).map_err(|_| CommandFailure::MissingReport)?;
         // The report must be for the approved command at the approved level.
         if report.digest != self.digest || report.level != self.level {
             return Err(CommandFailure::MissingReport);
@@ -149,6 +154,36 @@ impl SupervisorHandle {
             (Ok(_), None) | (Err(_), _) => None,
         };
         Ok(ExitReport { ending, notices: remarks, changes })
+    }
+
+    /// Receives the next message, or `None` at the end. This is cancel-safe.
+    async fn receive(&mut self) -> std::io::Result<Option<SupervisorMessage>> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+                return Ok(Some(serde_json::from_slice(&line)?));
+            }
+            let mut chunk = [0; 4096];
+            let received = &mut self.received;
+            let link = &self.link;
+            let count = link
+                .async_io(tokio::io::Interest::READABLE, || {
+                    receive_with_descriptors(link.as_fd(), &mut chunk, received)
+                })
+                .await?;
+            if count == 0 {
+                return Ok(None);
+            }
+            self.buffer.extend_from_slice(&chunk[..count]);
+        }
+    }
+
+    /// Hands the socket of the proxy over. Without it, the command cannot connect.
+    fn start_proxy(&mut self) {
+        let listener = self.received.pop().map(std::net::TcpListener::from);
+        if let (Some(start), Some(listener)) = (self.proxy.take(), listener) {
+            start(listener);
+        }
     }
 
     /// Ends the command and waits for its report. Returns `None` if there was a report before.

@@ -14,7 +14,8 @@ use crate::policy::{
     VerdictReason,
 };
 use crate::tools::{
-    self, CallIdentity, CommandEnding, DecisionBasis, DecisionRecord, HttpContacts, RecordedOutcome,
+    self, CallIdentity, CommandChange, CommandEnding, DecisionBasis, DecisionRecord, HttpContacts,
+    RecordedOutcome,
 };
 
 /// The most bytes that are recorded of a denied command, URL or plan. The rest never ran.
@@ -223,6 +224,12 @@ pub(super) fn encode_call_end(
         level: ran.level,
         ending: ran.ending.map(encode_command_end),
         remarks: ran.remarks.clone(),
+        changes: ran
+            .changes
+            .iter()
+            .map(|change| CommandChange { path: redact(&change.path), ..change.clone() })
+            .collect(),
+        connections: ran.connections.clone(),
     });
     RecordKind::Ended(Box::new(CallEndRecord {
         actor: encode_actor(subject),

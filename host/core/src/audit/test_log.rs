@@ -94,6 +94,7 @@ pub(super) fn call_end(decisions: &[u64]) -> FinishedCallRecord {
             level: SandboxLevel::Full,
             ending: Some(CommandEnding::Exited(3)),
             remarks: Vec::new(),
+            connections: Vec::new(),
             changes: Vec::new(),
             changed_files: Vec::new(),
         }],

@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::own_paths::resolve_links;
 use super::raw::RawConfig;
 use super::settings::{RunSettings, SettingsFlags};
-use crate::policy::{ApprovalMode, Policy, SourceLocation};
+use crate::policy::{ApprovalMode, CommandNetwork, Policy, SourceLocation};
 
 /// The origins of the settings, such as `--model` or `config.toml:3:1`.
 ///
@@ -81,7 +81,7 @@ impl SettingOrigins {
                 None => raw.mode.as_ref().map(|mode| at(mode.span())),
             },
             minimum: raw.commands.minimum.as_ref().map(|minimum| at(minimum.span())),
-            network: switch(&raw.commands.network),
+            network: raw.commands.network.as_ref().map(|network| at(network.span())),
             read: paths(&raw.commands.read),
             write: paths(&raw.commands.write),
             model: chosen((&flags.model, "--model"), "COFFERDAM_MODEL", &raw.model),
@@ -137,13 +137,13 @@ impl RunSettings {
             policy.audit_required_by(),
             &origins.audit_required,
         );
-        switch(
-            "commands.network",
-            &mut self.commands.network,
-            false,
-            policy.network_denied_by(),
-            &origins.network,
-        );
+        let chosen = self.commands.network.name();
+        let denied_by = policy.network_denied_by().cloned();
+        if denied_by.is_some() {
+            self.commands.network = CommandNetwork::None;
+        }
+        let network = self.commands.network.name();
+        all.push(setting_in_force("commands.network", chosen, network, denied_by, origins.network));
         let home = home.and_then(Path::to_str).unwrap_or_default();
         let read = |path: &str| policy.read_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));

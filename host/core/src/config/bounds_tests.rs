@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::{ModelEndpoint, PolicyLayer, PolicyLevel, SandboxLevel};
+use crate::policy::{CommandNetwork, ModelEndpoint, PolicyLayer, PolicyLevel, SandboxLevel};
 
 fn settings_from(text: &str) -> RunSettings {
     let raw = RawConfig::parse(text, Path::new("/c/config.toml"), None).expect("it parses");
@@ -41,7 +41,7 @@ fn a_policy_overrides_looser_settings_and_names_the_rule() {
         [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
     let (settings, all) =
         settings_from(LOOSE).with_policy(&policy(&[(PolicyLevel::System, text)]), None);
-    assert!(settings.audit.enabled && !settings.commands.network);
+    assert!(settings.audit.enabled && settings.commands.network == CommandNetwork::None);
     assert_eq!(
         (settings.commands.read, settings.commands.write),
         (vec![PathBuf::from("/srv/b/c")], vec![])
@@ -72,7 +72,11 @@ fn a_looser_policy_changes_nothing() {
         true\n[sessions]\nrequired = false\nkeep = true";
     let policy = policy(&[(PolicyLevel::System, loose), (PolicyLevel::User, loose)]);
     let (settings, _) = settings_from("[audit]\nrequired = true").with_policy(&policy, None);
-    assert!(settings.audit.enabled && settings.audit.required && !settings.commands.network);
+    assert!(
+        settings.audit.enabled
+            && settings.audit.required
+            && settings.commands.network == CommandNetwork::None
+    );
     assert_eq!((policy.session_required_by(), policy.session_denied_by()), (None, None));
 }
 
@@ -264,7 +268,7 @@ fn loose_settings(policy: &Policy, configuration: &str) -> Vec<bool> {
     let mut open = vec![
         !settings.audit.enabled,
         !settings.audit.required,
-        settings.commands.network,
+        settings.commands.network != CommandNetwork::None,
         policy.session_required_by().is_none(),
     ];
     open.extend(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toml::Spanned;
 
 use super::raw::RawCommands;
-use crate::policy::{CommandLimits, CommandRules, SandboxLevel};
+use crate::policy::{CommandLimits, CommandNetwork, CommandRules, PatternError, SandboxLevel};
 
 /// The reason why the `[commands]` section is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,9 @@ pub enum InvalidCommands {
     /// A limit such as `commands.max_processes` is below its minimum.
     #[error("invalid configuration: `commands.{0} = {1}` is too low; use {2} or more")]
     BelowMinimum(&'static str, u64, u64),
+    /// An entry of `[commands.network]` is no host pattern.
+    #[error("invalid configuration: `commands.network`: {0}")]
+    Host(#[source] PatternError),
 }
 
 /// Resolves the section and fills in the defaults.
@@ -61,7 +64,8 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
     };
     let paths = |paths: Vec<Spanned<PathBuf>>| paths.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
-    let network = raw.network.is_some_and(Spanned::into_inner);
+    let network =
+        raw.network.map_or(Ok(CommandNetwork::None), |network| network.into_inner().resolve())?;
     Ok(CommandRules { minimum, required_by: None, maximum, network, read, write, limits })
 }
 
@@ -83,7 +87,7 @@ mod tests {
         let rules = rules("").expect("it resolves");
         assert_eq!(
             (rules.minimum, rules.maximum, rules.network),
-            (SandboxLevel::Kernel, SandboxLevel::Full, false)
+            (SandboxLevel::Kernel, SandboxLevel::Full, CommandNetwork::None)
         );
     }
 

@@ -8,6 +8,7 @@
 //! its line and column, and nothing is started.
 
 mod bounds;
+mod command_network;
 mod commands;
 mod interventions;
 mod own_paths;
@@ -20,6 +21,7 @@ mod trusted_file;
 mod user_dirs;
 
 pub use bounds::{SettingInForce, SettingOrigins};
+pub use command_network::{RawCommandHosts, RawCommandNetwork};
 pub use own_paths::{OwnPaths, resolve_links};
 pub use plugin_paths::PluginPaths;
 pub use policy::{

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::command_network::RawCommandNetwork;
 use super::interventions::RawInterventions;
 use super::own_paths::OwnPaths;
 use super::trusted_file::{self, TrustedFileError};
@@ -74,8 +75,8 @@ pub struct RawCommands {
     pub minimum: Option<Spanned<SandboxLevel>>,
     /// The maximum sandbox level that is used.
     pub at_most: Option<SandboxLevel>,
-    /// Whether commands may access the network.
-    pub network: Option<Spanned<bool>>,
+    /// The hosts that commands may connect to.
+    pub network: Option<Spanned<RawCommandNetwork>>,
     /// Additional paths that commands may read.
     ///
     /// Relative paths are resolved against the directory of this file, and `~/` means the home

@@ -11,15 +11,17 @@ use super::call_state::not_granted;
 use super::clock::CallClock;
 use super::command_changes::{CommandChange, CommandChangeContext, SettleError, SettledCommand};
 use super::contract::v0_2::commands as wit;
+use super::egress::{CommandConnection, EgressProxy};
 use super::gate::GateRuling;
 use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::path_denied;
 use crate::policy::{
-    BuiltInList, ComponentDigest, Denial, DenialCode, Effect, ReadOnlyReason, SandboxLevel,
-    WorkspaceAccess,
+    BuiltInList, CommandNetwork, ComponentDigest, Denial, DenialCode, Effect, ReadOnlyReason,
+    SandboxLevel, WorkspaceAccess,
 };
+use crate::terminal_escape;
 use cofferdam_confine::CommandSandbox;
-use cofferdam_confine::process::{self, CommandEnding};
+use cofferdam_confine::process::{self, CommandEnding, ProxyFactory};
 
 /// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
 const MAX_LINE_LEN: usize = 128 << 10;
@@ -63,6 +65,9 @@ pub struct RanCommand {
     /// directly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<CommandChange>,
+    /// The connections that the command asked the proxy for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<CommandConnection>,
     /// The instruction files and the files that run code that the command changed.
     #[serde(skip)]
     pub changed_files: Vec<ListedChange>,
@@ -75,6 +80,11 @@ const MAX_FAILED_OUTPUT_LEN: usize = 4 << 10;
 const CROSS_DEVICE_TEXT: &str = "cross-device link";
 const CROSS_DEVICE_HINT: &str = "a program cannot rename a directory that existed before the \
     command; `mv` copies it instead";
+
+/// The number of refused connections that the result of a command names.
+const MAX_REFUSED_CONNECTIONS: usize = 20;
+/// The characters of a host that are shown.
+const MAX_HOST_LEN: usize = 200;
 
 /// What programs print if they cannot write: at the level `full`, and at the level `kernel`.
 const READ_ONLY_TEXTS: [&str; 2] = ["ead-only file system", "ermission denied"];
@@ -146,6 +156,7 @@ impl wit::Host for CommandsHost {
                 ending: None,
                 remarks: Vec::new(),
                 changes: Vec::new(),
+                connections: Vec::new(),
                 changed_files: Vec::new(),
             });
         }
@@ -172,8 +183,23 @@ impl wit::Host for CommandsHost {
             protected: workspace.guard().paths(),
         };
         debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
-        match process::run(permit, place, timeout, clock.cancellation(), commands, level).await {
+        let proxy = match &commands.rules().network {
+            CommandNetwork::Listed(rules) => Some(EgressProxy::new(rules.clone())),
+            CommandNetwork::None | CommandNetwork::All => None,
+        };
+        let starter = proxy.as_ref().map(|proxy| || proxy.starter());
+        let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
+        let cancel = clock.cancellation();
+        let ran_command =
+            process::run(permit, place, timeout, cancel, commands, level, starter).await;
+        let connections = proxy.as_ref().map(EgressProxy::finish).unwrap_or_default();
+        let refused = describe_refused(&connections);
+        if let Some(record) = ran.last_mut() {
+            record.connections = connections;
+        }
+        match ran_command {
             Ok(mut finished) => {
+                finished.notices.extend(refused);
                 debug!(ending = ?finished.ending, "command ended");
                 workspace.links_may_change();
                 if finished.changes.is_some() && finished.stderr.contains(CROSS_DEVICE_TEXT) {
@@ -230,6 +256,24 @@ impl wit::Host for CommandsHost {
             Err(failed) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
+}
+
+/// Describes the refused connections of a command, for its result.
+fn describe_refused(connections: &[CommandConnection]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for connection in connections {
+        let Some(reason) = &connection.refused else { continue };
+        let host = terminal_escape::escape_line(&connection.host, MAX_HOST_LEN);
+        let line = format!("the connection to {host} was refused: {reason}");
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    if let Some(more @ 1..) = lines.len().checked_sub(MAX_REFUSED_CONNECTIONS) {
+        lines.truncate(MAX_REFUSED_CONNECTIONS);
+        lines.push(format!("{more} more connections were refused"));
+    }
+    lines
 }
 
 /// Explains why a command could not write, if it seems to have tried.

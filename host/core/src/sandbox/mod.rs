@@ -33,6 +33,7 @@ mod commands;
 mod compile;
 mod contract;
 mod declaration;
+mod egress;
 mod engine;
 mod failure;
 mod file_version;
@@ -66,11 +67,12 @@ pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, oute
 pub(crate) use cofferdam_confine::{
     current_program, exec_confined_command, guard_supervisor, supervise_command,
 };
-pub use command_changes::CommandChange;
+pub use command_changes::{CommandChange, CommandChangeAction};
 pub use commands::RanCommand;
 pub use compile::CompilerKind;
 pub(crate) use compile::{MAX_COMPONENT_SIZE, compile_from_stdin};
 pub use declaration::{ComponentImports, DeclaredTool, HostInterface, PluginDeclaration};
+pub use egress::CommandConnection;
 pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
 pub use failure::CallFailure;
 pub use file_version::FileVersion;

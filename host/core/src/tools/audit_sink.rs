@@ -11,7 +11,9 @@ use crate::policy::{
     AllowBasis, ApprovalMode, Denial, DenialCode, Effect, Grants, Scope, Tier, ToolId,
 };
 /// The effects of a call, as its sandbox observed them.
-pub use crate::sandbox::{CommandEnding, HttpContact, HttpContacts, TouchedPaths};
+pub use crate::sandbox::{
+    CommandChange, CommandConnection, CommandEnding, HttpContact, HttpContacts, TouchedPaths,
+};
 use crate::sandbox::{ComponentDigest, RanCommand};
 
 /// A destination of audit records.

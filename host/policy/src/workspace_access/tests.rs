@@ -59,8 +59,15 @@ fn the_reason_names_the_rule() {
             WorkspaceAccess::ReadOnly(reason) => reason.to_string(),
             WorkspaceAccess::ReadWrite => panic!("it may write"),
         };
-    insta::assert_snapshot!(access(&[(PolicyLevel::User, READ_ONLY)], "make lint"), @"the rule `make lint` at p.toml:2:10 has `writes = false`");
-    insta::assert_snapshot!(access(&[], "ls"), @"its programs are on the built-in list of programs that only read; to let it write, add `{ pattern = \"…\", writes = true }` to `allow` under [commands]");
+    assert_eq!(
+        access(&[(PolicyLevel::User, READ_ONLY)], "make lint"),
+        "the rule `make lint` at p.toml:2:10 has `writes = false`"
+    );
+    assert_eq!(
+        access(&[], "ls"),
+        "its programs are on the built-in list of programs that only read; to let it write, add \
+            `{ pattern = \"…\", writes = true }` to `allow` under [commands]"
+    );
 }
 
 #[test]

@@ -173,3 +173,19 @@ fn a_rename_of_an_old_directory_fails_with_a_hint_and_mv_copies_it() {
     assert!(test_host.workspace_dir().join("e/file").exists());
     assert!(!test_host.workspace_dir().join("d").exists());
 }
+
+#[test]
+fn the_audit_log_has_each_committed_path_with_its_digest() {
+    let home = home().with_file("old", "x");
+    let ran = home.start(call(&home, "echo hello > new; rm old; mkdir d; echo x > d/y"));
+    assert_eq!(ran.wait_for_exit().exit_code, 0);
+    let log = home.run(&["audit", "show", "--json"]).stdout;
+    // The SHA-256 of "hello\n".
+    let new = "{\"path\":\"new\",\"action\":\"create\",\"kind\":\"file\",\"mode\":420,\"bytes\":6,\
+        \"sha256\":\"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03\"}";
+    for expected in
+        [new, "{\"path\":\"old\",\"action\":\"remove\",\"kind\":\"file\"}", "\"entries\":1"]
+    {
+        assert!(log.contains(expected), "{expected}: {log}");
+    }
+}

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use super::mount_plan::{BindAccess, BindPresence, MountPlan, MountStep};
+use crate::protocol::NetworkAccess;
 use crate::{CommandPaths, ConfineError, PrerequisiteError, SandboxSpec};
 
 /// The paths where bubblewrap is looked up. `PATH` could name a directory of the workspace.
@@ -96,7 +97,7 @@ pub(super) fn sandbox_command(
     ] {
         arguments.flag(flag);
     }
-    if !around.network {
+    if around.network != NetworkAccess::Host {
         arguments.flag("--unshare-net");
     }
     arguments.0.extend(

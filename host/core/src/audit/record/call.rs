@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::conversation::ResultStatus;
 use crate::policy::{Grants, SandboxLevel};
+use crate::tools::{CommandChange, CommandConnection};
 
 /// The identity of a call, its tool, and the permissions of the tool.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -72,6 +73,13 @@ pub struct CommandRun {
     pub ending: Option<CommandEnd>,
     /// What the host did about changes that the command made to protected paths.
     pub remarks: Vec<String>,
+    /// The changes that the command made to the workspace; empty if it wrote the workspace
+    /// directly.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<CommandChange>,
+    /// The connections that the command asked the proxy for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub connections: Vec<CommandConnection>,
 }
 
 /// The way in which a command ended.

@@ -22,7 +22,7 @@ use crate::policy::{Denial, DenialCode, Effect};
 use crate::terminal_escape::escape_name;
 use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange};
 use judge::{JudgedChanges, RestrictedPath};
-pub use record::CommandChange;
+pub use record::{CommandChange, CommandChangeAction};
 
 /// The number of characters of a path that are shown.
 const MAX_SHOWN_PATH_LEN: usize = 200;

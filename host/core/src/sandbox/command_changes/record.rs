@@ -6,7 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rustix::fs::OFlags;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::policy::hex;
@@ -18,28 +18,43 @@ const MAX_RECORDED_CHANGES: usize = 1000;
 const MAX_DIGESTED_BYTES: u64 = 64 << 20;
 
 /// A change that a command made to one path of the workspace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CommandChange {
     /// The path, relative to the workspace.
     pub path: String,
-    /// The change: `create`, `replace`, `remove` or `set-mode`.
-    pub action: &'static str,
+    /// The change.
+    pub action: CommandChangeAction,
     /// The kind of the new entry, or of the removed one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<LayerEntryKind>,
     /// The new permissions.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<u32>,
     /// The size of the new entry in bytes. For a directory, the size of all files in it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
     /// The number of entries below a new directory.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub entries: u64,
     /// The SHA-256 digest of a new file, unless the command wrote more than 64 MiB before it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+}
+
+/// What a command did to a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum CommandChangeAction {
+    /// The path is new.
+    Create,
+    /// The path has another content or kind.
+    Replace,
+    /// The path was removed, with everything below it.
+    Remove,
+    /// The path has other permissions.
+    SetMode,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -56,7 +71,7 @@ pub(super) fn record_changes(layer: &CommandLayer, changes: &[LayerChange]) -> V
     if let Some(more @ 1..) = changes.len().checked_sub(MAX_RECORDED_CHANGES) {
         all.push(CommandChange {
             path: format!("{more} more paths"),
-            action: "replace",
+            action: CommandChangeAction::Replace,
             kind: None,
             mode: None,
             bytes: None,
@@ -85,11 +100,13 @@ impl CommandChange {
             ..removed(action, Some(entry.kind), Some(entry.mode))
         };
         match &change.action {
-            LayerAction::Create(entry) => created("create", entry),
-            LayerAction::Replace { after, .. } => created("replace", after),
-            LayerAction::Remove { before } => removed("remove", Some(*before), None),
+            LayerAction::Create(entry) => created(CommandChangeAction::Create, entry),
+            LayerAction::Replace { after, .. } => created(CommandChangeAction::Replace, after),
+            LayerAction::Remove { before } => {
+                removed(CommandChangeAction::Remove, Some(*before), None)
+            }
             LayerAction::SetMode { kind, after, .. } => {
-                removed("set-mode", Some(*kind), Some(*after))
+                removed(CommandChangeAction::SetMode, Some(*kind), Some(*after))
             }
         }
     }

@@ -17,31 +17,55 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const RESOLVE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Why a host has no address that may be dialled.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::sandbox) enum ResolveError {
+    #[error("its name cannot be resolved in time")]
+    Timeout,
+    #[error("cannot resolve {host}: {source}")]
+    Lookup { host: HostAddress, source: std::io::Error },
+    #[error("it has no address")]
+    NotFound,
+    /// An address is not public.
+    #[error("{0}")]
+    Denied(Denial),
+}
+
+impl From<ResolveError> for Error {
+    fn from(error: ResolveError) -> Self {
+        match error {
+            ResolveError::Timeout => Self::DnsTimeout,
+            ResolveError::Lookup { .. } => Self::InternalError(Some(error.to_string())),
+            ResolveError::NotFound => Self::DestinationNotFound,
+            ResolveError::Denied(denial) => denied(&denial),
+        }
+    }
+}
+
 /// Resolves a host to its addresses. All of them are public, or named by a permission themselves.
-pub(super) async fn resolve(
+pub(in crate::sandbox) async fn resolve_host(
     host: &HostAddress,
     is_named: impl Fn(&HostAddress) -> bool,
-) -> Result<Vec<SocketAddr>, Error> {
+) -> Result<Vec<SocketAddr>, ResolveError> {
     let addresses = match (host.address(), host.parse_name()) {
         (Some(address), _) => vec![SocketAddr::new(address, host.port())],
         (None, Some(name)) => {
             let looked_up =
                 tokio::time::timeout(RESOLVE_TIMEOUT, tokio::net::lookup_host((name, host.port())))
                     .await;
-            let found = looked_up.map_err(|_| Error::DnsTimeout)?;
-            let found = found.map_err(|error| {
-                Error::InternalError(Some(format!("cannot resolve {host}: {error}")))
-            })?;
+            let found = looked_up.map_err(|_| ResolveError::Timeout)?;
+            let found =
+                found.map_err(|source| ResolveError::Lookup { host: host.clone(), source })?;
             found.collect()
         }
         (None, None) => Vec::new(),
     };
     if addresses.is_empty() {
-        return Err(Error::DestinationNotFound);
+        return Err(ResolveError::NotFound);
     }
     match check_addresses(host, &addresses, is_named) {
         Ok(()) => Ok(addresses),
-        Err(denial) => Err(denied(&denial)),
+        Err(denial) => Err(ResolveError::Denied(denial)),
     }
 }
 

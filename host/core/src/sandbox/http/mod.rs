@@ -40,6 +40,7 @@ pub use address::special_purpose as special_address;
 use contacts::HostContactLog;
 pub use contacts::{HttpContact, HttpContacts};
 pub use credential::{CredentialError, HostCredential};
+pub(super) use dial::{ResolveError, resolve_host};
 use scrub::SecretScrubber;
 use target::RequestTarget;
 
@@ -170,7 +171,7 @@ impl NetworkReach {
             }
         };
         let entry = self.log.record_request(&target);
-        let addresses = dial::resolve(host, |at| {
+        let addresses = dial::resolve_host(host, |at| {
             self.granted.iter().any(|pattern| pattern.names_address(at, target.method().as_str()))
         })
         .await?;

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::PathBuf;
@@ -25,7 +27,7 @@ use super::id_map::IdMap;
 use super::loopback;
 use crate::confined_command::become_command;
 use crate::exit_code::exit_code;
-use crate::protocol::ChildReadiness;
+use crate::protocol::{ChildReadiness, NetworkAccess, PROXY_PORT};
 use crate::{ConfineError, ConfineStep, SupervisorLink};
 
 /// The exit code of this process if it fails. The supervisor gets the reason on the link.
@@ -45,8 +47,7 @@ pub(crate) struct NamespaceStart {
     pub(in super::super) root: PathBuf,
     /// The working directory, as the command sees it.
     pub(in super::super) directory: PathBuf,
-    /// Whether the command shares the network of the host.
-    pub(in super::super) network: bool,
+    pub(in super::super) network: NetworkAccess,
 }
 
 impl NamespaceStart {
@@ -69,7 +70,7 @@ impl NamespaceStart {
             | CloneFlags::CLONE_NEWIPC
             | CloneFlags::CLONE_NEWUTS
             | CloneFlags::CLONE_NEWCGROUP;
-        if !self.network {
+        if self.network != NetworkAccess::Host {
             namespaces |= CloneFlags::CLONE_NEWNET;
         }
         let ids = IdMap::for_child().map_err(failed(ConfineStep::EnterNamespaces))?;
@@ -93,7 +94,7 @@ impl NamespaceStart {
         mut link: SupervisorLink,
         environment: Vec<(OsString, OsString)>,
     ) -> i32 {
-        let started = self.prepare(ids, outside, &link).and_then(|()| {
+        let started = self.prepare(ids, outside, &mut link).and_then(|()| {
             let link = &mut link;
             ForkedProcess::start(CloneFlags::empty(), move || execute(link, environment))
                 .map_err(ConfineError::at(ConfineStep::StartSandbox))
@@ -114,7 +115,7 @@ impl NamespaceStart {
         &self,
         ids: &IdMap,
         outside: UnixStream,
-        link: &SupervisorLink,
+        link: &mut SupervisorLink,
     ) -> Result<(), ConfineError> {
         let failed = ConfineError::at::<std::io::Error>;
         set_parent_process_death_signal(Some(Signal::KILL))
@@ -126,8 +127,16 @@ impl NamespaceStart {
         sethostname(HOST_NAME)
             .map_err(std::io::Error::from)
             .map_err(failed(ConfineStep::EnterNamespaces))?;
-        if !self.network {
+        if self.network != NetworkAccess::Host {
             loopback::switch_on().map_err(failed(ConfineStep::EnterNamespaces))?;
+        }
+        if self.network == NetworkAccess::Proxy {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT));
+            listener
+                .and_then(|listener| {
+                    link.send_with_descriptor(&ChildReadiness::Listening, listener.as_fd())
+                })
+                .map_err(failed(ConfineStep::OpenProxy))?;
         }
         enter_root(&self.plan, &self.root)?;
         chdir(&self.directory).map_err(std::io::Error::from).map_err(failed(ConfineStep::MountRoot))

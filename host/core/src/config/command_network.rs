@@ -1,0 +1,67 @@
+//! The key `[commands] network`: a switch, or a table of hosts.
+
+use std::fmt;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::commands::InvalidCommands;
+use crate::policy::{CommandNetwork, NetworkRules};
+
+/// The value of the key as written.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RawCommandNetwork {
+    /// Everything, or nothing.
+    Switch(bool),
+    /// The hosts that commands may connect to.
+    Hosts(RawCommandHosts),
+}
+
+/// The section `[commands.network]`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct RawCommandHosts {
+    /// Patterns of hosts that commands may connect to.
+    pub allow: Vec<String>,
+    /// Patterns of hosts that commands must not connect to, with priority.
+    pub deny: Vec<String>,
+}
+
+impl RawCommandNetwork {
+    /// Parses the host patterns.
+    pub(super) fn resolve(self) -> Result<CommandNetwork, InvalidCommands> {
+        match self {
+            Self::Switch(true) => Ok(CommandNetwork::All),
+            Self::Switch(false) => Ok(CommandNetwork::None),
+            Self::Hosts(RawCommandHosts { allow, deny }) => {
+                let rules = NetworkRules::parse(&allow, &deny);
+                rules.map(CommandNetwork::Listed).map_err(InvalidCommands::Host)
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RawCommandNetwork {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SwitchOrTable;
+        impl<'de> Visitor<'de> for SwitchOrTable {
+            type Value = RawCommandNetwork;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("`true`, `false`, or a table with `allow` and `deny`")
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<RawCommandNetwork, E> {
+                Ok(RawCommandNetwork::Switch(value))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawCommandNetwork, A::Error> {
+                RawCommandHosts::deserialize(MapAccessDeserializer::new(map))
+                    .map(RawCommandNetwork::Hosts)
+            }
+        }
+        deserializer.deserialize_any(SwitchOrTable)
+    }
+}
