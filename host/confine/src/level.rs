@@ -62,7 +62,8 @@ use cofferdam_policy::{
 ///     protected: &ProtectedPaths::default(),
 /// };
 /// let (limit, cancel) = (Duration::from_secs(60), CancellationToken::new());
-/// let finished = process::run(permit, workspace, limit, &cancel, &sandbox, level).await?;
+/// let ran = process::run(permit, workspace, limit, &cancel, &sandbox, level, None);
+/// let finished = ran.await?;
 /// println!("{}", finished.stdout);
 /// # Ok(())
 /// # }
@@ -317,9 +318,14 @@ impl CommandSandbox {
 
     /// Creates the layer for the next command in a workspace, or returns `None` if the command has
     /// to write the workspace directly.
-    pub(crate) fn create_layer(&self, workspace: &Path) -> Option<CommandLayer> {
-        self.private_view(workspace).ok()?;
-        CommandLayer::create(self.layers.as_deref()?, workspace).ok()
+    ///
+    /// # Errors
+    /// The directory cannot be created, although commands have a private view of this workspace.
+    pub(crate) fn create_layer(&self, workspace: &Path) -> std::io::Result<Option<CommandLayer>> {
+        match (self.private_view(workspace), &self.layers) {
+            (Ok(()), Some(layers)) => CommandLayer::create(layers, workspace).map(Some),
+            (Err(_), _) | (_, None) => Ok(None),
+        }
     }
 
     /// Returns the level in which commands run.

@@ -71,7 +71,7 @@ fn a_command_reaches_listed_hosts_and_no_others() {
 }
 
 #[test]
-fn a_policy_without_network_closes_the_proxy_and_kernel_has_none() {
+fn a_policy_without_network_denies_listed_hosts_and_kernel_has_no_proxy() {
     let port = serve("answer");
     let rules = format!("[commands.network]\nallow = [\"127.0.0.1:{port}\"]\n");
     let closed = home(&rules);

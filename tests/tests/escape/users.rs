@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use cofferdam_tests::program::wait_until;
+
 #[test]
 fn an_ordinary_user_is_as_safe_as_root() {
     if !rustix::process::geteuid().is_root() {
@@ -56,18 +58,16 @@ fn an_ordinary_user_is_as_safe_as_root() {
         String::from_utf8_lossy(&output.stderr)
     );
     // What a supervisor makes for its command goes with it, also for those who cannot enter
-    // everything.
-    let left = std::fs::read_dir(&home)
-        .expect("it is listed")
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let left: Vec<String> = left
-        .filter(|name| {
-            let kept = ["cofferdam-tests-set-aside", "cofferdam-tests-layers"];
-            name.starts_with("cofferdam-") && !kept.contains(&name.as_str())
-        })
-        .collect();
-    assert_eq!(left, Vec::<String>::new());
+    // everything. It does so after its report.
+    let left = || -> Vec<String> {
+        let entries = std::fs::read_dir(&home).expect("it is listed").flatten();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let kept = ["cofferdam-tests-set-aside", "cofferdam-tests-layers"];
+        names
+            .filter(|name| name.starts_with("cofferdam-") && !kept.contains(&name.as_str()))
+            .collect()
+    };
+    wait_until("nothing is left", || left().is_empty());
     let layers = std::fs::read_dir(home.join("cofferdam-tests-layers")).expect("it is listed");
     assert_eq!(layers.count(), 0, "the changes of commands");
 }

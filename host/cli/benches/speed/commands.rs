@@ -1,5 +1,8 @@
-//! Benchmarks of the command sandbox: each level against the same command without a sandbox.
+//! Benchmarks of the command sandbox: each kind of command against the same command without a
+//! sandbox.
 
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use cofferdam::policy::SandboxLevel;
@@ -10,27 +13,113 @@ use crate::calls::Bench;
 use crate::folders;
 use crate::measure::{self, Line};
 
+/// The files of the large tree, in directories of 100.
+const TREE_FILES: usize = 100_000;
+/// The files that a command creates in one new directory.
+const NEW_FILES: usize = 10_000;
+
 pub(crate) fn run(runtime: &Runtime) {
+    start(runtime);
+    new_files(runtime);
+    build(runtime);
+    tree(runtime);
+}
+
+/// The shortest commands. `true` is on the list of programs that only read; `:` is not.
+fn start(runtime: &Runtime) {
     let directory = tempfile::tempdir().expect("a folder");
-    for (level, target) in [
-        (SandboxLevel::None, ""),
-        (SandboxLevel::Kernel, "≤ 10 ms"),
-        (SandboxLevel::Full, "≤ 40 ms"),
+    for (level, line, target) in [
+        (SandboxLevel::None, "true", ""),
+        (SandboxLevel::Kernel, "true", "≤ 10 ms"),
+        (SandboxLevel::Full, "true", "≤ 8 ms"),
+        (SandboxLevel::Full, ":", "≤ 8 ms"),
     ] {
-        let bench = Bench::new(InstanceAllocation::Pooled, directory.path())
-            .with_commands(folders::commands(level));
-        let name = format!("bash `true`, sandbox `{level}`");
-        measure::against(
-            &Line { name: &name, target },
-            30,
-            || {
-                bench.call(runtime, "bash", r#"{"command":"true"}"#);
-            },
-            || {
-                assert!(
-                    Command::new("sh").args(["-c", "true"]).status().expect("it runs").success()
-                )
-            },
-        );
+        let bench = bench(level, directory.path());
+        let name = format!("bash `{line}`, sandbox `{level}`");
+        let ours = || call(&bench, runtime, line);
+        measure::against(&Line { name: &name, target }, 30, ours, || {
+            native(directory.path(), line)
+        });
     }
+}
+
+fn new_files(runtime: &Runtime) {
+    let [ours, theirs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let bench = bench(SandboxLevel::Full, ours.path());
+    let line = format!("rm -rf new; mkdir new; cd new; seq {NEW_FILES} | xargs touch");
+    let name = format!("{NEW_FILES} new files, committed");
+    measure::against(
+        &Line { name: &name, target: "" },
+        5,
+        || call(&bench, runtime, &line),
+        || native(theirs.path(), &line),
+    );
+}
+
+/// A package with one dependency of its own, built again after a change.
+fn build(runtime: &Runtime) {
+    let [ours, theirs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    for directory in [&ours, &theirs] {
+        let write = |path: &str, text: &str| {
+            let path = directory.path().join(path);
+            fs::create_dir_all(path.parent().expect("a parent")).expect("it is made");
+            fs::write(path, text).expect("it is written");
+        };
+        write(
+            "Cargo.toml",
+            "[package]\nname = \"small\"\nedition = \"2021\"\n[dependencies]\npart = { path = \
+                \"part\" }\n[workspace]\n",
+        );
+        write("part/Cargo.toml", "[package]\nname = \"part\"\nedition = \"2021\"\n");
+        write("part/src/lib.rs", "pub fn text() -> String { format!(\"{:?}\", vec![1; 3]) }\n");
+        write("src/main.rs", "fn main() { println!(\"{}\", part::text()) }\n");
+    }
+    let bench = bench(SandboxLevel::Full, ours.path());
+    let line = "touch part/src/lib.rs; cargo build --offline --quiet";
+    measure::against(
+        &Line { name: "cargo build of two small crates", target: "≤ 1.1×" },
+        5,
+        || call(&bench, runtime, line),
+        || native(theirs.path(), line),
+    );
+}
+
+/// `git status` in a large tree, in a read-only workspace and in a private view.
+fn tree(runtime: &Runtime) {
+    let directory = tempfile::tempdir().expect("a folder");
+    for number in 0..TREE_FILES / 100 {
+        let below = directory.path().join(format!("d{}/e{number}", number / 50));
+        fs::create_dir_all(&below).expect("it is made");
+        for file in 0..100 {
+            fs::write(below.join(format!("f{file}")), "text\n").expect("it is written");
+        }
+    }
+    native(
+        directory.path(),
+        "git init --quiet; git add .; git -c user.name=A -c user.email=a@example.org commit \
+            --quiet -m First; sleep 1; git status",
+    );
+    let bench = bench(SandboxLevel::Full, directory.path());
+    for (line, view) in [("git status", "read-only"), ("git status; :", "private view")] {
+        let name = format!("git status, {TREE_FILES} files, {view}");
+        let ours = || call(&bench, runtime, line);
+        measure::against(&Line { name: &name, target: "" }, 5, ours, || {
+            native(directory.path(), line);
+        });
+    }
+}
+
+fn bench(level: SandboxLevel, directory: &Path) -> Bench {
+    Bench::new(InstanceAllocation::Pooled, directory).with_commands(folders::commands(level))
+}
+
+fn call(bench: &Bench, runtime: &Runtime, line: &str) {
+    let input = serde_json::json!({"command": line}).to_string();
+    let said = bench.call(runtime, "bash", &input);
+    assert!(!said.contains("exit code") && !said.contains("[sandbox]"), "{line}: {said}");
+}
+
+fn native(directory: &Path, line: &str) {
+    let ran = Command::new("sh").args(["-c", line]).current_dir(directory).output();
+    assert!(ran.expect("it starts").status.success(), "{line}");
 }

@@ -59,5 +59,7 @@ pub(crate) fn commands(level: SandboxLevel) -> Arc<CommandSandbox> {
     let set_aside = std::env::temp_dir().join("cofferdam-bench-set-aside");
     let program = PathBuf::from(env!("CARGO_BIN_EXE_cofferdam"));
     let environment = cofferdam_cli::host_environment();
-    Arc::new(CommandSandbox::new(program, rules, set_aside, environment))
+    let layers = std::env::temp_dir().join("cofferdam-bench-layers");
+    let commands = CommandSandbox::new(program, rules, set_aside, environment);
+    Arc::new(commands.with_layers(Some(layers)))
 }

@@ -199,7 +199,10 @@ pub async fn run(
         // Some directories cannot be part of an overlay, such as those that ignore case.
         Err(CommandFailure::Sandbox { source, .. }) if source.step == ConfineStep::MountView => {
             let mut finished = command.run(RequestedView::Direct).await?;
-            finished.notices.push(format!("the command wrote the workspace directly: {source}"));
+            finished.notices.push(format!(
+                "the command wrote the workspace directly, and its changes of instruction files \
+                    were not looked for: {source}"
+            ));
             Ok(finished)
         }
         ran => ran,
@@ -246,6 +249,7 @@ impl PlannedCommand<'_> {
                     RequestedView::ReadOnly => PlannedView::ReadOnly,
                     RequestedView::BestAvailable if level == SandboxLevel::Full => commands
                         .create_layer(workspace.root)
+                        .map_err(CommandFailure::Start)?
                         .map_or(PlannedView::Direct, PlannedView::Layer),
                     RequestedView::BestAvailable | RequestedView::Direct => PlannedView::Direct,
                 };

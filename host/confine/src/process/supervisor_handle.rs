@@ -26,6 +26,9 @@ const REPORT_TIMEOUT: Duration = Duration::from_millis(700);
 /// The time to wait for the changes of a command that reached its time limit.
 const COLLECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The largest report, in bytes: 100,000 changes with paths of 500 bytes.
+const MAX_REPORT_LEN: usize = 64 << 20;
+
 /// How long a stopped command is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StopWait {
@@ -56,6 +59,8 @@ impl ExitReport {
 pub(super) struct SupervisorHandle {
     link: UnixStream,
     buffer: Vec<u8>,
+    /// The length of the part of the buffer that has no line break.
+    searched: usize,
     /// The descriptors that came with messages.
     received: Vec<OwnedFd>,
     digest: ComponentDigest,
@@ -107,6 +112,7 @@ impl SupervisorHandle {
             Self {
                 link,
                 buffer: Vec::new(),
+                searched: 0,
                 received: Vec::new(),
                 digest,
                 level,
@@ -158,12 +164,18 @@ impl SupervisorHandle {
 
     /// Receives the next message, or `None` at the end. This is cancel-safe.
     async fn receive(&mut self) -> std::io::Result<Option<SupervisorMessage>> {
+        let mut chunk = vec![0; 64 << 10];
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.buffer.drain(..=end).collect();
+            let unread = self.buffer.get(self.searched..).unwrap_or_default();
+            if let Some(end) = unread.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.buffer.drain(..=self.searched + end).collect();
+                self.searched = 0;
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
-            let mut chunk = [0; 4096];
+            self.searched = self.buffer.len();
+            if self.searched > MAX_REPORT_LEN {
+                return Err(std::io::Error::other("the report of the command is too large"));
+            }
             let received = &mut self.received;
             let link = &self.link;
             let count = link

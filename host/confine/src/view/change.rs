@@ -84,6 +84,16 @@ pub(crate) struct CollectedChanges {
 }
 
 impl LayerAction {
+    /// Returns whether an old directory is removed with everything in it.
+    pub fn removes_directory(&self) -> bool {
+        match self {
+            Self::Remove { before } | Self::Replace { before, .. } => {
+                *before == LayerEntryKind::Directory
+            }
+            Self::Create(_) | Self::SetMode { .. } => false,
+        }
+    }
+
     /// Returns the new entry at the path, if there is one.
     pub fn entry(&self) -> Option<&LayerEntry> {
         match self {

@@ -21,6 +21,8 @@ use cofferdam_policy::terminal_escape::escape_line;
 
 /// The maximum number of changed paths of one command. A new directory counts as one.
 const MAX_CHANGES: usize = 100_000;
+/// The number of discarded paths that are named.
+const MAX_NAMED_PATHS: usize = 40;
 /// The maximum length of a path in a notice, in characters.
 const MAX_SHOWN_PATH_LEN: usize = 200;
 /// The permission bits, with the set-ID bits and the sticky bit.
@@ -44,11 +46,17 @@ pub(crate) fn collect_changes(
         found: CollectedChanges::default(),
         pending: vec![PathBuf::new()],
         next_number: 0,
+        visited: 0,
+        unnamed: 0,
     };
     while let Some(directory) = collector.pending.pop() {
         collector.visit(&directory)?;
     }
     let mut found = collector.found;
+    if collector.unnamed > 0 {
+        let more = collector.unnamed;
+        found.notices.push(format!("{more} more changes of such names were discarded"));
+    }
     found.changes.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
@@ -61,6 +69,10 @@ struct ChangeCollector {
     /// Directories that exist in both layers and were not visited yet.
     pending: Vec<PathBuf>,
     next_number: usize,
+    /// The number of changes so far, also of those that cannot be committed.
+    visited: usize,
+    /// The discarded changes without a notice of their own.
+    unnamed: usize,
 }
 
 /// One name in a directory that exists in both layers.
@@ -79,16 +91,20 @@ impl ChangeCollector {
             let path = directory.join(OsStr::from_bytes(name.to_bytes()));
             let place = LayerName { upper: &upper, lower: &lower, name: &name, path };
             let Some(action) = self.find_action(&place)? else { continue };
-            if self.found.changes.len() == MAX_CHANGES {
+            self.visited += 1;
+            if self.visited > MAX_CHANGES {
                 let problem = format!("the command changed more than {MAX_CHANGES} paths");
                 return Err(io::Error::other(problem));
             }
             match place.path.into_os_string().into_string() {
                 Ok(path) => self.found.changes.push(LayerChange { path, action }),
-                Err(path) => self.found.notices.push(format!(
-                    "the change of `{}` was discarded, because its name is not UTF-8",
-                    escape_line(&path.to_string_lossy(), MAX_SHOWN_PATH_LEN)
-                )),
+                Err(path) if self.found.notices.len() < MAX_NAMED_PATHS => {
+                    self.found.notices.push(format!(
+                        "the change of `{}` was discarded, because its name is not UTF-8",
+                        escape_line(&path.to_string_lossy(), MAX_SHOWN_PATH_LEN)
+                    ));
+                }
+                Err(_) => self.unnamed += 1,
             }
         }
         Ok(())

@@ -378,7 +378,7 @@ impl From<process::FinishedCommand> for wit::CommandOutput {
         let mut stderr = finished.stderr;
         for remark in &finished.notices {
             let line_break = if stderr.is_empty() || stderr.ends_with('\n') { "" } else { "\n" };
-            stderr = format!("{stderr}{line_break}[sandbox] {remark}\n");
+            stderr.push_str(&format!("{line_break}[sandbox] {remark}\n"));
         }
         let elapsed = u64::try_from(finished.duration.as_nanos()).unwrap_or(u64::MAX);
         Self { status, stdout: finished.stdout, stderr, elapsed }

@@ -75,3 +75,48 @@ fn a_rule_that_denies_a_path_discards_its_change_only() {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(said.contains("policy.toml:2"), "{said}");
 }
+
+#[test]
+fn a_directory_is_not_removed_with_what_must_not_be_removed() {
+    let home = home()
+        .with_file(".cofferdam/policy.toml", "[write]\ndeny = [\"data/*\", \"**/*.pem\"]\n")
+        .with_file("data/x", "1")
+        .with_file("keys/a.pem", "2")
+        .with_file("sub/AGENTS.md", "3")
+        .with_file("free/x", "4");
+    for line in [
+        "rm -r data; mkdir data",
+        "rm -r data; mkdir data; echo other > data/x",
+        "rm -r data; echo other > data",
+        "rm -r keys",
+        "mv keys/a.pem keys/b",
+        "rm -r sub",
+        "mv sub other",
+    ] {
+        let ran = home.start(call(&home, &format!("{line}; echo x >> log"))).wait_for_exit();
+        let text = |path: &str| std::fs::read_to_string(home.workspace().join(path));
+        for (path, expected) in [("data/x", "1"), ("keys/a.pem", "2"), ("sub/AGENTS.md", "3")] {
+            assert_eq!(text(path).ok().as_deref(), Some(expected), "{line}: {path}: {ran:?}");
+        }
+        assert!(
+            text("log").is_ok_and(|log| log.ends_with("x\n")),
+            "the rest is committed: {ran:?}"
+        );
+    }
+    home.start(call(&home, "rm -r free")).wait_for_exit();
+    assert!(!home.has_file("free"));
+}
+
+#[test]
+fn a_path_that_is_too_long_to_be_judged_is_discarded() {
+    let test_host = super::private_host();
+    let said = run_line(
+        &test_host,
+        "PATH=/usr/bin:/bin python3 -c 'import os\nos.mkdir(\"new\"); os.chdir(\"new\")\nfor n in \
+            range(6):\n os.mkdir(b\"\\xff\" * 250); os.chdir(b\"\\xff\" * 250)\n\
+            open(\"AGENTS.md\", \"w\").close()'",
+    );
+    assert!(said.contains("discarded"), "{said}");
+    let tree = describe_tree(test_host.workspace_dir());
+    assert!(!tree.keys().any(|path| path.ends_with("AGENTS.md")), "{said}");
+}

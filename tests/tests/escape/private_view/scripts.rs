@@ -28,10 +28,10 @@ const GIT_ENVIRONMENT: &str = "export GIT_CONFIG_GLOBAL=/dev/null GIT_AUTHOR_DAT
     +0000' GIT_COMMITTER_DATE='1700000000 +0000' GIT_EDITOR=true GIT_PAGER=cat";
 
 /// A sequence of numbers that depends on its start only: SplitMix64.
-struct RandomNumbers(u64);
+pub(super) struct RandomNumbers(pub(super) u64);
 
 impl RandomNumbers {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

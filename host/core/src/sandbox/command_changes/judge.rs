@@ -74,15 +74,29 @@ impl JudgedChanges {
     ///
     /// # Errors
     /// A new directory cannot be read.
-    pub(super) fn judge(changes: &CommandChanges, judge: Judge<'_>) -> io::Result<Self> {
+    pub(super) fn judge(
+        changes: &CommandChanges,
+        workspace: &Path,
+        judge: Judge<'_>,
+    ) -> io::Result<Self> {
         let mut judged = Self::default();
         let mut left = MAX_INNER_PATHS;
         for (number, change) in changes.changes.iter().enumerate() {
-            let is_whole = judged.judge_whole(number, change, judge);
-            let Some(entry) = change.action.entry().filter(|_| is_whole) else { continue };
+            if !judged.judge_whole(number, change, judge) {
+                continue;
+            }
+            if change.action.removes_directory() {
+                let top = workspace.join(&change.path);
+                let tree = ChangedTree { change: number, path: &change.path, top: &top };
+                if let Err(error) = judged.judge_removed(&tree, &mut left, judge) {
+                    judged.discard_unreadable(&tree, &error);
+                    continue;
+                }
+            }
+            let Some(entry) = change.action.entry() else { continue };
             if entry.kind == LayerEntryKind::Directory {
                 let top = changes.layer.entry(entry.number);
-                let tree = NewTree { change: number, path: &change.path, top: &top };
+                let tree = ChangedTree { change: number, path: &change.path, top: &top };
                 if let Err(error) = judged.judge_below(&tree, &mut left, judge) {
                     judged.discard_unreadable(&tree, &error);
                 }
@@ -129,10 +143,52 @@ impl JudgedChanges {
         self.take(restricted, verdict, SpecialDirectory::of(&change.path))
     }
 
+    /// Judges the removal of all paths below an old directory, because removing the directory must
+    /// not need less than removing each of them. If one is denied, the directory stays as a whole.
+    fn judge_removed(
+        &mut self,
+        tree: &ChangedTree<'_>,
+        left: &mut usize,
+        judge: Judge<'_>,
+    ) -> io::Result<()> {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(tree.top.join(&directory))? {
+                let entry = entry?;
+                *left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| io::Error::other("the command removed too many files"))?;
+                let below = directory.join(entry.file_name());
+                let path = format!("{}/{}", tree.path, below.to_string_lossy());
+                let kind = kind_of(entry.file_type()?);
+                let special = SpecialDirectory::of(&path);
+                let parsed = WorkspacePath::parse(&path, None);
+                let parsed = parsed.map_err(|_| io::Error::other("a path in it is not valid"))?;
+                let file = FileChange { path: parsed, kind: removed_kind(kind), diff: None };
+                // Without a kind and a path below, it stands for the change as a whole.
+                let restricted = RestrictedPath {
+                    change: tree.change,
+                    path,
+                    below: None,
+                    kind: None,
+                    reason: None,
+                };
+                if kind == LayerEntryKind::Directory {
+                    pending.push(below);
+                    if !matches!(judge(&file), CommandChangeVerdict::Discard(_)) {
+                        continue;
+                    }
+                }
+                self.take(restricted, judge(&file), special);
+            }
+        }
+        Ok(())
+    }
+
     /// Judges all paths below a new directory.
     fn judge_below(
         &mut self,
-        tree: &NewTree<'_>,
+        tree: &ChangedTree<'_>,
         left: &mut usize,
         judge: Judge<'_>,
     ) -> io::Result<()> {
@@ -147,8 +203,7 @@ impl JudgedChanges {
                 let kind = kind_of(entry.file_type()?);
                 // A name that is not UTF-8 is judged by its readable form.
                 let path = format!("{}/{}", tree.path, below.to_string_lossy());
-                let Ok(parsed) = WorkspacePath::parse(&path, None) else { continue };
-                let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
+                let parsed = WorkspacePath::parse(&path, None);
                 let special = SpecialDirectory::of(&path);
                 let restricted = RestrictedPath {
                     change: tree.change,
@@ -157,6 +212,12 @@ impl JudgedChanges {
                     kind: Some(kind),
                     reason: None,
                 };
+                let Ok(parsed) = parsed else {
+                    let reason = Some(invalid_path());
+                    self.discarded.push(RestrictedPath { reason, ..restricted });
+                    continue;
+                };
+                let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
                 let goes_on = self.take(restricted, judge(&file), special);
                 if goes_on && kind == LayerEntryKind::Directory {
                     pending.push(below);
@@ -206,7 +267,7 @@ impl JudgedChanges {
     }
 
     /// Discards a new directory that cannot be judged completely.
-    fn discard_unreadable(&mut self, tree: &NewTree<'_>, error: &io::Error) {
+    fn discard_unreadable(&mut self, tree: &ChangedTree<'_>, error: &io::Error) {
         self.asked.retain(|path| path.change != tree.change);
         self.discarded.retain(|path| path.change != tree.change);
         let reason = Denial::without_remedy(
@@ -239,12 +300,12 @@ fn weight(path: &str) -> (u8, usize, String) {
     (kind, path.matches('/').count(), path.to_owned())
 }
 
-/// A new directory in the layer.
-struct NewTree<'a> {
+/// A directory that is new in the layer, or removed from the workspace.
+struct ChangedTree<'a> {
     change: usize,
     /// The path in the workspace.
     path: &'a str,
-    /// The path in the layer.
+    /// The path at which the directory can be read.
     top: &'a Path,
 }
 
@@ -305,14 +366,20 @@ fn change_kind(action: &LayerAction) -> ChangeKind {
             ChangeKind::Create { after } => ChangeKind::Modify { before: 0, after },
             other => other,
         },
-        LayerAction::Remove { before: LayerEntryKind::Directory } => ChangeKind::RemoveDirectory,
-        LayerAction::Remove { before: LayerEntryKind::Link } => ChangeKind::Unlink,
-        LayerAction::Remove { .. } => ChangeKind::Delete { before: 0 },
+        LayerAction::Remove { before } => removed_kind(*before),
         LayerAction::SetMode { kind: LayerEntryKind::Directory, .. } => ChangeKind::CreateDirectory,
         LayerAction::SetMode { .. } => ChangeKind::Modify {
             before: 0,
             after: ContentDigest { size: 0, digest: String::new() },
         },
+    }
+}
+
+fn removed_kind(kind: LayerEntryKind) -> ChangeKind {
+    match kind {
+        LayerEntryKind::Directory => ChangeKind::RemoveDirectory,
+        LayerEntryKind::Link => ChangeKind::Unlink,
+        _ => ChangeKind::Delete { before: 0 },
     }
 }
 

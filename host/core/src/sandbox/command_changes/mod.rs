@@ -77,9 +77,9 @@ impl CommandChangeContext {
         if changes.changes.is_empty() {
             return Ok(SettledCommand::default());
         }
-        let judge = Arc::clone(&self.judge);
+        let (judge, workspace) = (Arc::clone(&self.judge), Arc::clone(&self.workspace));
         let (changes, judged) = tokio::task::spawn_blocking(move || {
-            let judged = JudgedChanges::judge(&changes, &*judge);
+            let judged = JudgedChanges::judge(&changes, workspace.root(), &*judge);
             (changes, judged)
         })
         .await?;

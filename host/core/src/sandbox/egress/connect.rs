@@ -1,5 +1,6 @@
 //! The decision about a host, and the connection to it.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,6 +40,18 @@ impl EgressContext {
         connected
     }
 
+    /// Resolves a host. A lookup goes on after its connection has ended, so that a program that
+    /// opens and closes connections starts no more lookups than the limit.
+    async fn resolve(&self, host: &HostAddress) -> Result<Vec<SocketAddr>, ResolveError> {
+        let (host, rules) = (host.clone(), self.rules.clone());
+        let slots = Arc::clone(&self.lookups);
+        let lookup = async move {
+            let _slot = slots.acquire_owned().await;
+            resolve_host(&host, |address| rules.names_address(address)).await
+        };
+        tokio::spawn(lookup).await.unwrap_or(Err(ResolveError::NotFound))
+    }
+
     async fn connect_recorded(
         &self,
         host: &HostAddress,
@@ -47,8 +60,7 @@ impl EgressContext {
         if !self.rules.allows(host) {
             return Err(EgressRefusal::NotListed);
         }
-        let addresses = resolve_host(host, |address| self.rules.names_address(address));
-        let addresses = addresses.await.map_err(|error| match error {
+        let addresses = self.resolve(host).await.map_err(|error| match error {
             ResolveError::Denied(denial) => EgressRefusal::SpecialAddress(denial.reason),
             other => EgressRefusal::Unreachable(other.to_string()),
         })?;

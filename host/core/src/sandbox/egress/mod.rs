@@ -32,6 +32,8 @@ use record::ConnectionLog;
 
 /// The number of connections of one command at the same time; further ones wait.
 const MAX_CONNECTIONS: usize = 128;
+/// The number of lookups of names of one command at the same time; further ones wait.
+const MAX_LOOKUPS: usize = 16;
 /// The time in which a program has to say what it wants.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// The first byte of a SOCKS5 connection, by RFC 1928.
@@ -47,6 +49,8 @@ struct EgressContext {
     rules: NetworkRules,
     log: ConnectionLog,
     slots: Arc<Semaphore>,
+    /// The lookups of names at the same time.
+    lookups: Arc<Semaphore>,
     ended: CancellationToken,
 }
 
@@ -56,6 +60,7 @@ impl EgressProxy {
             rules,
             log: ConnectionLog::default(),
             slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
+            lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
             ended: CancellationToken::new(),
         };
         Self { shared: Arc::new(shared) }

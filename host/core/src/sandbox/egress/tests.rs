@@ -108,8 +108,8 @@ fn listed_hosts_are_reached_by_plain_http_by_connect_and_by_socks() {
     let reply = test.send(&[connect, "SSH-2.0-x\r\n"]);
     assert!(status(&reply) == "200" && reply.ends_with("\r\n\r\nSSH-2.0-x\r\n"), "{reply}");
     let [high, low] = test.port.to_be_bytes();
-    let reply = test.exchange(&[&[5, 1, 0], &[5, 1, 0, 1, 127, 0, 0, 1, high, low], b"hello"]);
-    assert_eq!(reply, [&[5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"hello"].concat());
+    let reply = test.exchange(&[&[5, 1, 0], &[5, 1, 0, 1, 127, 0, 0, 1, high, low], b"hell\n"]);
+    assert_eq!(reply, [&[5, 0, 5, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], b"hell\n"].concat());
     let origin = format!("GET /a?b HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n", test.port);
     assert!(test.received()[0].starts_with(&origin), "{:?}", test.received());
     let records = test.proxy.finish();

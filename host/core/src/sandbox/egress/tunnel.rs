@@ -128,18 +128,24 @@ fn check_hello(bytes: &[u8], host: &HostAddress) -> FirstBytes {
     }
 }
 
-/// Refuses plain HTTP, whose `Host` could be another one for each request.
+/// Refuses plain HTTP, whose `Host` could be another one. Only the first message is checked.
 fn check_plain(bytes: &[u8]) -> FirstBytes {
-    const MAX_METHOD_LEN: usize = 16;
-    let end = bytes.iter().position(|byte| !byte.is_ascii_uppercase());
-    match end {
-        Some(end @ 3..) if bytes.get(end) == Some(&b' ') => {
-            FirstBytes::Refused("plain HTTP is not allowed in a tunnel")
-        }
-        Some(_) => FirstBytes::Allowed,
-        None if bytes.len() < MAX_METHOD_LEN => FirstBytes::Incomplete,
-        None => FirstBytes::Allowed,
+    /// The longest first line that is waited for, in bytes.
+    const MAX_LINE_LEN: usize = 8 << 10;
+    // Servers ignore empty lines before a request, by RFC 9112.
+    let start = bytes.iter().position(|byte| !matches!(byte, b'\r' | b'\n'));
+    let rest = start.and_then(|start| bytes.get(start..)).unwrap_or_default();
+    let line = rest.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_text = |byte: &u8| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\t' | b'\r');
+    if !line.iter().all(is_text) {
+        return FirstBytes::Allowed;
     }
+    let text = String::from_utf8_lossy(line).to_ascii_uppercase();
+    if text.contains(" HTTP/") || text.starts_with("GET ") {
+        return FirstBytes::Refused("plain HTTP is not allowed in a tunnel");
+    }
+    let is_complete = line.len() < rest.len() || rest.len() > MAX_LINE_LEN;
+    if is_complete { FirstBytes::Allowed } else { FirstBytes::Incomplete }
 }
 
 #[cfg(test)]
@@ -203,10 +209,22 @@ mod tests {
         let check = |text: &str, asked| check_first(text.as_bytes(), &host(asked));
         assert_eq!(check("SSH-2.0-x\r\n", "a.org:443"), FirstBytes::Refused("it is not TLS"));
         assert_eq!(check("SSH-2.0-x\r\n", "a.org:22"), FirstBytes::Allowed);
-        assert_eq!(check("0032git-upload-pack", "a.org:9418"), FirstBytes::Allowed);
-        assert_eq!(check("GE", "a.org:8080"), FirstBytes::Incomplete);
-        for request in ["GET / HTTP/1.1", "CONNECT x:1", "PRI * HTTP/2.0"] {
-            assert!(matches!(check(request, "a.org:8080"), FirstBytes::Refused(_)), "{request}");
+        assert_eq!(check("0032git-upload-pack /x\0host=a", "a.org:9418"), FirstBytes::Allowed);
+        for part in ["GE", "\r\n", "M-SEARCH * HTT"] {
+            assert_eq!(check(part, "a.org:8080"), FirstBytes::Incomplete, "{part:?}");
+        }
+        for request in [
+            "GET / HTTP/1.1\r\n",
+            "\r\n\r\nGET / HTTP/1.1\r\n",
+            "get / http/1.1\n",
+            "M-SEARCH * HTTP/1.1\r\n",
+            "X / HTTP/1.0\r\n",
+            "VERSION-CONTROL /x HTTP/1.1\r\n",
+            "CONNECT x:1 HTTP/1.1\r\n",
+            "PRI * HTTP/2.0\r\n",
+            "GET /x\r\n",
+        ] {
+            assert!(matches!(check(request, "a.org:8080"), FirstBytes::Refused(_)), "{request:?}");
         }
     }
 }

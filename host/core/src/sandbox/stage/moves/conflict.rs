@@ -30,29 +30,34 @@ pub(super) fn check_plan(root: &Dir, plan: &MovePlan) -> Result<u64, CommitError
             Err(error) => return Err(at(error)),
         };
         let found = location.status().map_err(at)?;
-        match (&planned.action, found) {
-            (MoveAction::Create { .. }, None) => {}
-            (MoveAction::SetMode { .. }, Some(found)) if found.has_mode() => {}
-            (MoveAction::Replace { .. } | MoveAction::Remove, Some(found))
-                if found.ctime <= plan.since =>
-            {
-                bytes = bytes.saturating_add(found.size);
-                let changed_below =
-                    find_changed_below(&location, &found, plan.since, &mut bytes).map_err(at)?;
-                if let Some(below) = changed_below {
-                    return Err(changed(&below));
-                }
-            }
-            (
-                MoveAction::Create { .. }
-                | MoveAction::Replace { .. }
-                | MoveAction::Remove
-                | MoveAction::SetMode { .. },
-                _,
-            ) => return Err(changed("")),
+        if !planned.action.fits(found.as_ref(), plan.since) {
+            return Err(changed(""));
+        }
+        let old = match &planned.action {
+            MoveAction::Replace { .. } | MoveAction::Remove => found,
+            MoveAction::Create { .. } | MoveAction::SetMode { .. } => None,
+        };
+        let Some(old) = old else { continue };
+        bytes = bytes.saturating_add(old.size);
+        let changed_below =
+            find_changed_below(&location, &old, plan.since, &mut bytes).map_err(at)?;
+        if let Some(below) = changed_below {
+            return Err(changed(&below));
         }
     }
     Ok(bytes)
+}
+
+impl MoveAction {
+    /// Returns whether the entry at the path is as the command has seen it.
+    pub(super) fn fits(&self, found: Option<&EntryStatus>, since: (i64, i64)) -> bool {
+        match (self, found) {
+            (Self::Create { .. }, found) => found.is_none(),
+            (Self::SetMode { .. }, Some(found)) => found.has_mode(),
+            (Self::Replace { .. } | Self::Remove, Some(found)) => found.ctime <= since,
+            (Self::SetMode { .. } | Self::Replace { .. } | Self::Remove, None) => false,
+        }
+    }
 }
 
 /// Returns an entry below a directory that was changed after this time. Adds the sizes of all.

@@ -29,6 +29,10 @@ pub(in crate::sandbox::stage) struct EntryIdentity {
     pub(super) created: Option<(i64, u32)>,
     /// The kind of the entry, as in `st_mode`.
     pub(super) kind: u32,
+    /// The time of the last write, in seconds and nanoseconds since 1970, so that a file with newer
+    /// work is another one. `None` for a directory, whose time changes with its entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) written: Option<(i64, i64)>,
 }
 
 /// The status of an entry at some moment.
@@ -53,6 +57,8 @@ impl EntryStatus {
             inode: found.st_ino.into(),
             created: None,
             kind: u32::from(found.st_mode) & !MODE_BITS,
+            written: (FileType::from_raw_mode(found.st_mode) != FileType::Directory)
+                .then(|| (found.st_mtime.into(), found.st_mtime_nsec as i64)),
         };
         #[allow(clippy::useless_conversion, reason = "the types differ by operating system")]
         Self {

@@ -118,12 +118,17 @@ impl MoveRecord {
             .and_then(|()| create_private_dir(&directory.join(SLOTS)))
             .map_err(at(&record()))?;
         let slots = open_dir(&directory.join(SLOTS)).map_err(at(&record()))?;
+        let since = plan.since;
         let mut moves = Vec::with_capacity(plan.moves.len());
         for (number, planned) in plan.moves.into_iter().enumerate() {
             let path = planned.path;
             let status = EntryLocation::open(root, &path)
                 .and_then(|location| location.status())
                 .map_err(at(&path))?;
+            // Checked again, because checking all other moves takes time.
+            if !planned.action.fits(status.as_ref(), since) {
+                return Err(CommitError::Changed(path));
+            }
             let mut recorded = RecordedMove {
                 path: path.clone(),
                 old: status.as_ref().map(|status| status.identity.clone()),
@@ -160,6 +165,12 @@ impl MoveRecord {
             },
         };
         let path = record.directory.display().to_string();
+        // The state after the commit is added later.
+        let length = serde_json::to_vec(&record.manifest).map_or(usize::MAX, |text| text.len());
+        if length as u64 > MAX_RECORD_SIZE / 2 {
+            let source = io::Error::other("the command changed too many paths");
+            return Err(CommitError::Io { path, source });
+        }
         record.save().map_err(|source| CommitError::Io { path, source })?;
         Ok(record)
     }

@@ -313,6 +313,22 @@ fn newer_work_stops_an_undo_unless_it_is_forced() {
 }
 
 #[test]
+fn an_interrupted_commit_does_not_destroy_later_work_in_its_files() {
+    let test = MoveTest::new();
+    let plan = test.plan();
+    STEPS_LEFT.with(|left| left.set(Some(4)));
+    catch_unwind(AssertUnwindSafe(|| test.commit(plan))).expect_err("it is interrupted");
+    assert_eq!(test.tree()["file"], "644 new", "it is committed already");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    // The same inode.
+    test.write("work/file", "newer");
+    let told = test.history.recover(&test.workspace).expect("it is recovered");
+    assert!(told[0].contains("undone only in part"), "{told:?}");
+    assert_eq!(test.tree()["file"], "644 newer");
+    assert_eq!(test.tree()["tree/a/b"], "644 deep", "the rest is undone");
+}
+
+#[test]
 fn an_interrupted_commit_does_not_destroy_what_others_put_in_its_way() {
     let test = MoveTest::new();
     let plan = test.plan();
