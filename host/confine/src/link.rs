@@ -7,11 +7,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::os::RECEIVE_FLAGS;
 
 /// The maximum size of a message, in bytes: a line of 128 KiB that is all escapes, plus paths.
 const MAX_MESSAGE_LEN: u64 = 4 << 20;
@@ -111,8 +113,8 @@ pub(crate) fn receive_with_descriptors(
 ) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::CMSG_CLOEXEC;
-    let found = recvmsg(stream, &mut [IoSliceMut::new(buffer)], &mut control, flags)?;
+    let buffers = &mut [IoSliceMut::new(buffer)];
+    let found = recvmsg(stream, buffers, &mut control, RECEIVE_FLAGS)?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
             received.extend(descriptors);

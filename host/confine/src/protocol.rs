@@ -114,6 +114,7 @@ pub(crate) struct CommandPaths {
 
 impl CommandPaths {
     /// Returns the list to which the workspace of a command belongs.
+    #[allow(dead_code, reason = "each operating system reads what its sandbox is made of")]
     pub(crate) fn workspace_list(&mut self, around: &SandboxSpec<'_>) -> &mut Vec<PathBuf> {
         if around.writes_workspace { &mut self.write } else { &mut self.read }
     }

@@ -7,6 +7,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::net::RecvFlags;
 use rustix::process::{
     DumpableBehavior, Resource, Rlimit, getrlimit, set_dumpable_behavior, setrlimit,
 };
@@ -39,3 +40,7 @@ pub(super) fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
     let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
+
+/// The flags for receiving descriptors, which commands must not inherit. Supervisors close all
+/// descriptors that they inherit in any case.
+pub(crate) const RECEIVE_FLAGS: RecvFlags = RecvFlags::CMSG_CLOEXEC;

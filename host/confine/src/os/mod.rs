@@ -39,7 +39,9 @@ pub(super) use command_sandbox::{
     plan_sandbox, run_with_own_mounts, sandbox_process_depth, terminate_descendants,
     wait_for_child_or_link,
 };
-pub(super) use own_process::{current_program, limit_compiler, protect_process_memory};
+pub(super) use own_process::{
+    RECEIVE_FLAGS, current_program, limit_compiler, protect_process_memory,
+};
 
 /// Whether this program can run commands.
 pub(super) const RUNS_COMMANDS: bool = cfg!(feature = "commands");

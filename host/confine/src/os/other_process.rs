@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use rustix::net::RecvFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(crate) fn limit_compiler(time: Duration, _memory: u64) -> std::io::Result<()> {
@@ -25,3 +26,7 @@ pub(super) fn set_limit(resource: Resource, value: u64) -> std::io::Result<()> {
     let most = getrlimit(resource).maximum.map_or(value, |most| most.min(value));
     Ok(setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?)
 }
+
+/// The flags for receiving descriptors, which commands must not inherit. Supervisors close all
+/// descriptors that they inherit in any case.
+pub(crate) const RECEIVE_FLAGS: RecvFlags = RecvFlags::empty();

@@ -4,6 +4,7 @@
 mod approvals;
 mod commits;
 mod entries;
+mod kills;
 mod scripts;
 
 use std::collections::BTreeMap;

@@ -161,7 +161,8 @@ fn hostile_http_requests_are_refused() {
         ("GET http://127.0.0.1:{port}/ HTTP/1.1\r\nx : y\r\n\r\n", "400"),
         ("GET http://127.0.0.1:{port}/ HTTP/1.1\r\nx: y\r\n folded\r\n\r\n", "400"),
         (
-            "POST http://127.0.0.1:{port}/ HTTP/1.1\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n\
+            "POST http://127.0.0.1:{port}/ HTTP/1.1\r\ncontent-length: 1\r\n\
+                content-length: 2\r\n\r\n\
                 ab",
             "400",
         ),
