@@ -62,8 +62,7 @@ impl Approver for TerminalDialog {
 pub(super) const REQUEST_DURATION: &str = "in this request";
 pub(super) const CHAT_DURATION: &str = "in this chat";
 
-/// Describes the sandbox of the command in question, and the protection that it lacks. Empty for
-/// other questions.
+/// Describes the sandbox of the command in question, and what it lacks; empty for other questions.
 pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
     match question.effect {
         Effect::Command { .. } => commands.describe_access(),

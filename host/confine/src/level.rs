@@ -387,15 +387,12 @@ impl CommandSandbox {
         match &self.rules.network {
             CommandNetwork::None => NetworkAccess::None,
             CommandNetwork::All => NetworkAccess::Host,
-            CommandNetwork::Listed(_) if self.has_proxy() => NetworkAccess::Proxy,
-            // Without a network namespace of the command, nothing would force it to use a proxy.
-            CommandNetwork::Listed(_) => NetworkAccess::None,
+            CommandNetwork::Listed(_) => match self.measured().namespaces {
+                Some(NamespaceMaker::Supervisor) => NetworkAccess::Proxy,
+                // Nothing would force the command to use a proxy, or no socket could be passed.
+                Some(NamespaceMaker::Bubblewrap(_)) | None => NetworkAccess::None,
+            },
         }
-    }
-
-    /// Returns whether commands can have a proxy at the level of this machine.
-    pub fn has_proxy(&self) -> bool {
-        self.measured().namespaces == Some(NamespaceMaker::Supervisor)
     }
 
     /// Prepares one command in a sandbox of this kind.

@@ -112,7 +112,7 @@ pub enum CommandFailure {
     #[error("cannot start the command: {0}")]
     Start(#[source] std::io::Error),
     /// A step of running the command in its sandbox failed.
-    #[error("{}: {source}{}", did_not_run(.source), lines(.details))]
+    #[error("{}: {source}{}", describe_effect(.source), lines(.details))]
     Sandbox {
         /// The step that failed, and why.
         source: ConfineError,
@@ -131,7 +131,7 @@ pub enum CommandFailure {
 }
 
 /// Returns what a failed step means for the command.
-fn did_not_run(error: &ConfineError) -> &'static str {
+fn describe_effect(error: &ConfineError) -> &'static str {
     match error.step {
         ConfineStep::CheckChanges | ConfineStep::CollectChanges => {
             "the command ran, and its changes were discarded"

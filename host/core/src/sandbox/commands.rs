@@ -193,7 +193,7 @@ impl wit::Host for CommandsHost {
         let ran_command =
             process::run(permit, place, timeout, cancel, commands, level, starter).await;
         let connections = proxy.as_ref().map(EgressProxy::finish).unwrap_or_default();
-        let refused = describe_refused(&connections);
+        let refused = describe_refused_connections(&connections);
         if let Some(record) = ran.last_mut() {
             record.connections = connections;
         }
@@ -259,7 +259,7 @@ impl wit::Host for CommandsHost {
 }
 
 /// Describes the refused connections of a command, for its result.
-fn describe_refused(connections: &[CommandConnection]) -> Vec<String> {
+fn describe_refused_connections(connections: &[CommandConnection]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for connection in connections {
         let Some(reason) = &connection.refused else { continue };

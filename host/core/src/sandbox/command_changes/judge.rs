@@ -173,13 +173,15 @@ impl JudgedChanges {
                     kind: None,
                     reason: None,
                 };
+                let verdict = judge(&file);
                 if kind == LayerEntryKind::Directory {
                     pending.push(below);
-                    if !matches!(judge(&file), CommandChangeVerdict::Discard(_)) {
+                    // What is asked about are the files in it.
+                    if !matches!(verdict, CommandChangeVerdict::Discard(_)) {
                         continue;
                     }
                 }
-                self.take(restricted, judge(&file), special);
+                self.take(restricted, verdict, special);
             }
         }
         Ok(())

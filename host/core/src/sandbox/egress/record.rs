@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::HostAddress;
 
-/// The number of connections of one command that are recorded.
+/// The number of connections of one command that are recorded one by one.
 const MAX_RECORDED: usize = 1000;
 
 /// A connection that a command asked the proxy for.
@@ -41,7 +41,11 @@ pub(super) struct ConnectionRecord {
 
 /// The records of all connections of a command.
 #[derive(Debug, Default)]
-pub(super) struct ConnectionLog(Mutex<Vec<Arc<ConnectionRecord>>>);
+pub(super) struct ConnectionLog {
+    recorded: Mutex<Vec<Arc<ConnectionRecord>>>,
+    /// The connections that are not recorded one by one.
+    more: AtomicU64,
+}
 
 impl ConnectionLog {
     /// Begins the record of a connection.
@@ -53,15 +57,17 @@ impl ConnectionLog {
             received: AtomicU64::new(0),
             refused: OnceLock::new(),
         });
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() < MAX_RECORDED {
             all.push(Arc::clone(&record));
+        } else {
+            self.more.fetch_add(1, Ordering::Relaxed);
         }
         record
     }
 
     pub(super) fn snapshot(&self) -> Vec<CommandConnection> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.recorded.lock().unwrap_or_else(PoisonError::into_inner);
         let state = |record: &Arc<ConnectionRecord>| CommandConnection {
             host: record.host.clone(),
             address: record.address.get().copied(),
@@ -69,16 +75,44 @@ impl ConnectionLog {
             received: record.received.load(Ordering::Relaxed),
             refused: record.refused.get().cloned(),
         };
-        all.iter().map(state).collect()
+        let mut connections: Vec<CommandConnection> = all.iter().map(state).collect();
+        let more = self.more.load(Ordering::Relaxed);
+        if more > 0 {
+            connections.push(CommandConnection {
+                host: format!("{more} more connections"),
+                address: None,
+                sent: 0,
+                received: 0,
+                refused: None,
+            });
+        }
+        connections
     }
 }
 
 /// Returns the name or the address of a host, without the port.
-pub(super) fn host_name(host: &HostAddress) -> String {
+fn host_name(host: &HostAddress) -> String {
     match (host.parse_name(), host.address()) {
         (Some(name), _) => name.to_owned(),
         (None, Some(std::net::IpAddr::V6(address))) => format!("[{address}]"),
         (None, Some(address)) => address.to_string(),
         (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_beyond_the_limit_are_counted() {
+        let log = ConnectionLog::default();
+        let host = HostAddress::parse("example.com").expect("a host");
+        for _ in 0..MAX_RECORDED + 2 {
+            log.begin(&host);
+        }
+        let all = log.snapshot();
+        assert_eq!((all.len(), all[0].host.as_str()), (MAX_RECORDED + 1, "example.com:443"));
+        assert_eq!(all[MAX_RECORDED].host, "2 more connections");
     }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use super::record::host_name;
 use super::stream::CountedStream;
 use crate::policy::HostAddress;
 
@@ -113,15 +112,9 @@ fn check_hello(bytes: &[u8], host: &HostAddress) -> FirstBytes {
         Err(_) => return FirstBytes::Refused("its TLS handshake is not valid"),
     };
     let hello = accepted.client_hello();
-    let is_same = match (hello.server_name(), host.parse_name()) {
-        (Some(name), Some(expected)) => {
-            name.trim_end_matches('.').eq_ignore_ascii_case(&host_name(host))
-                || name.eq_ignore_ascii_case(expected)
-        }
-        (None, None) => true,
-        (Some(_), None) | (None, Some(_)) => false,
-    };
-    if is_same {
+    // Without a name, the program may only have asked for an address.
+    let name = hello.server_name().map(|name| name.trim_end_matches('.').to_ascii_lowercase());
+    if name.as_deref() == host.parse_name() {
         FirstBytes::Allowed
     } else {
         FirstBytes::Refused("the server name of TLS is not the host that it asked for")
