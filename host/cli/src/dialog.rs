@@ -58,6 +58,9 @@ impl Approver for TerminalDialog {
     }
 }
 
+/// The characters of a background command that are shown with its input.
+const MAX_SHOWN_LINE_LEN: usize = 200;
+
 /// How long "don't ask again" applies, as a part of the choice.
 pub(super) const REQUEST_DURATION: &str = "in this request";
 pub(super) const CHAT_DURATION: &str = "in this chat";
@@ -66,9 +69,11 @@ pub(super) const CHAT_DURATION: &str = "in this chat";
 pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
     match question.effect {
         Effect::Command { .. } => commands.describe_access(),
-        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
-            String::new()
-        }
+        Effect::Input { .. }
+        | Effect::Write { .. }
+        | Effect::Fetch { .. }
+        | Effect::Confirmed
+        | Effect::Plan { .. } => String::new(),
     }
 }
 
@@ -152,14 +157,25 @@ pub(super) fn describe(
     let mut pages = PagedText { more_prompt: PagingChoice::HELP, ..PagedText::default() };
     let mut diff_file = None;
     match &question.effect {
-        Effect::Command { line, directory } => {
+        Effect::Command { line, directory, background } => {
             let place = if directory.as_str().is_empty() {
                 String::new()
             } else {
                 format!(" in {}", escape_full_name(directory.as_str()))
             };
-            pages.headline = format!("{tool} wants to run this command{place}, {sandbox}:");
+            let lifetime = match background {
+                true => " in the background until the session ends",
+                false => "",
+            };
+            pages.headline =
+                format!("{tool} wants to run this command{place}{lifetime}, {sandbox}:");
             pages.push_text(line);
+        }
+        Effect::Input { line, text } => {
+            let line = terminal_escape::escape_line(line, MAX_SHOWN_LINE_LEN);
+            pages.headline =
+                format!("{tool} wants to send this input to the background command `{line}`:");
+            pages.push_text(text);
         }
         Effect::Write { changes, .. } => {
             let described = changes::describe(changes);
@@ -188,6 +204,7 @@ pub(super) fn describe(
             "no; you can say what to change",
         ),
         Effect::Command { .. }
+        | Effect::Input { .. }
         | Effect::Write { .. }
         | Effect::Fetch { .. }
         | Effect::Confirmed => ("yes, this once".to_owned(), "no; you can say what to do instead"),
@@ -285,6 +302,7 @@ mod tests {
         let effect = Effect::Command {
             line: line.into(),
             directory: WorkspacePath::parse("", None).unwrap(),
+            background: false,
         };
         let Authorization::Ask(question) = Authorizer::new(ApprovalMode::Ask, true).authorize(
             ToolId::new("bash", ""),
@@ -323,8 +341,18 @@ mod tests {
             diff: None,
         };
         let questions = [
-            (Effect::Command { line: "cargo test".into(), directory: path("") }, ApprovalMode::Ask),
-            (Effect::Command { line: "a; b".into(), directory: path("") }, ApprovalMode::Ask),
+            (
+                Effect::Command {
+                    line: "cargo test".into(),
+                    directory: path(""),
+                    background: false,
+                },
+                ApprovalMode::Ask,
+            ),
+            (
+                Effect::Command { line: "a; b".into(), directory: path(""), background: false },
+                ApprovalMode::Ask,
+            ),
             (
                 Effect::Write { changes: ChangeSet::new(vec![change]), confirm: false },
                 ApprovalMode::Ask,

@@ -3,6 +3,7 @@
 mod args;
 mod audit;
 mod authoring;
+mod background;
 mod changes;
 mod chat;
 mod completions;

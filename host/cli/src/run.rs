@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use super::args::{CommonArgs, OutputFormat, RunArgs};
+use super::background::describe_ended_job;
 use super::connect::{connect, model_change_notice};
 use super::context::{self, AppContext};
 use super::dialog::TerminalDialog;
@@ -105,6 +106,9 @@ pub(super) async fn run_request(
         renderer.observe(&AgentEvent::Notice(&notice));
     }
     let outcome = request.run(prompt, &cancel).await;
+    for job in session.end_jobs().await {
+        renderer.observe(&AgentEvent::Notice(&describe_ended_job(&job)));
+    }
     let code = exit::outcome_code(&outcome);
     let report = build_report(
         &request_id,

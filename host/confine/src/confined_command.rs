@@ -2,12 +2,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use super::error::{ConfineError, ConfineStep};
 use super::link::SupervisorLink;
-use super::protocol::{ChildReadiness, CommandJob, ConfinementSpec};
+use super::protocol::{ChildReadiness, CommandJob, CommandStreams, ConfinementSpec};
 use crate::os;
 
 /// Reads its restrictions from standard input, confines this process and executes the command.
@@ -34,10 +36,11 @@ pub(crate) fn become_command(
     let Some(confinement) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
-    // From here on standard input is empty, and only this process can write to the supervisor.
-    let nothing = File::open("/dev/null").map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    rustix::stdio::dup2_stdin(nothing).map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    if let Err(problem) = os::confine_this_process(&confinement, supervisor) {
+    // From here on only this process can write to the supervisor.
+    let streams = replace_streams(confinement.streams, supervisor.take_descriptor())
+        .map_err(ConfineError::at(ConfineStep::ReplaceStreams));
+    let confined = streams.and_then(|()| os::confine_this_process(&confinement, supervisor));
+    if let Err(problem) = confined {
         let _ = supervisor.send(&ChildReadiness::Failed(problem.encode()));
         return Ok(());
     }
@@ -55,4 +58,28 @@ pub(crate) fn become_command(
             probes.run_all().map_err(ConfineError::at(ConfineStep::Execute))
         }
     }
+}
+
+/// Gives this process the standard streams of the command. The supervisor's end of the link is
+/// standard input until then.
+fn replace_streams(streams: CommandStreams, descriptor: Option<OwnedFd>) -> io::Result<()> {
+    let missing = || io::Error::new(io::ErrorKind::NotFound, "the input of the command is missing");
+    match streams {
+        CommandStreams::OutputOnly => {
+            rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
+        }
+        CommandStreams::Input => {
+            rustix::stdio::dup2_stdin(descriptor.ok_or_else(missing)?)?;
+        }
+        CommandStreams::Terminal => {
+            let terminal = descriptor.ok_or_else(missing)?;
+            // Only the first process of a session can get a controlling terminal.
+            rustix::process::setsid()?;
+            rustix::process::ioctl_tiocsctty(&terminal)?;
+            rustix::stdio::dup2_stdin(&terminal)?;
+            rustix::stdio::dup2_stdout(&terminal)?;
+            rustix::stdio::dup2_stderr(&terminal)?;
+        }
+    }
+    Ok(())
 }

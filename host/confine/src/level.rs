@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::protocol::{
-    CommandJob, CommandPaths, NamespaceMaker, NetworkAccess, SupervisedView, SupervisorRequest,
+    CommandJob, CommandPaths, CommandStreams, NamespaceMaker, NetworkAccess, SupervisedView,
+    SupervisorRequest,
 };
 use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
@@ -107,6 +108,7 @@ pub(crate) struct SandboxSetup {
     pub(crate) level: SandboxLevel,
     pub(crate) namespaces: Option<NamespaceMaker>,
     pub(crate) view: SupervisedView,
+    pub(crate) streams: CommandStreams,
 }
 
 /// What the self-tests of a level measured.
@@ -266,7 +268,12 @@ impl CommandSandbox {
     fn check_level(&self, level: SandboxLevel) -> Result<MeasuredSetup, LevelUnavailable> {
         os::check_kernel_support()?;
         let test = |namespaces: Option<NamespaceMaker>| {
-            let setup = SandboxSetup { level, namespaces, view: SupervisedView::Direct };
+            let setup = SandboxSetup {
+                level,
+                namespaces,
+                view: SupervisedView::Direct,
+                streams: CommandStreams::default(),
+            };
             self.self_test(&setup, None)?;
             let private_view = Err(ViewUnavailable::Namespaces);
             Ok::<_, SelfTestError>(MeasuredSetup { namespaces: setup.namespaces, private_view })
@@ -301,7 +308,12 @@ impl CommandSandbox {
     fn check_private_view(&self, level: SandboxLevel) -> Result<(), ViewUnavailable> {
         let layers = self.layers.as_deref().ok_or(ViewUnavailable::NoDirectory)?;
         let namespaces = Some(NamespaceMaker::Supervisor);
-        let setup = SandboxSetup { level, namespaces, view: SupervisedView::Direct };
+        let setup = SandboxSetup {
+            level,
+            namespaces,
+            view: SupervisedView::Direct,
+            streams: CommandStreams::default(),
+        };
         let tested = self.self_test(&setup, Some(layers));
         tested.map_err(|problem| ViewUnavailable::SelfTest(problem.to_string()))
     }
@@ -379,7 +391,12 @@ impl CommandSandbox {
     pub(crate) fn setup_at(&self, level: SandboxLevel) -> SandboxSetup {
         let is_full = level == SandboxLevel::Full;
         let namespaces = self.measured().namespaces.clone().filter(|_| is_full);
-        SandboxSetup { level, namespaces, view: SupervisedView::Direct }
+        SandboxSetup {
+            level,
+            namespaces,
+            view: SupervisedView::Direct,
+            streams: CommandStreams::default(),
+        }
     }
 
     /// Returns the network access of commands at the level of this machine.
@@ -399,7 +416,7 @@ impl CommandSandbox {
     pub(crate) fn plan_spawn(
         &self,
         task: CommandJob,
-        SandboxSetup { level, namespaces, view }: SandboxSetup,
+        SandboxSetup { level, namespaces, view, streams }: SandboxSetup,
         CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
         network: NetworkAccess,
     ) -> std::io::Result<SpawnPlan> {
@@ -437,6 +454,7 @@ impl CommandSandbox {
             user_settings: UserSettings::new(environment),
             own: self.own.clone(),
             view,
+            streams,
         };
         let is_guarded = level != SandboxLevel::Full || order.view == SupervisedView::Direct;
         let mut order = serde_json::to_vec(&order)?;

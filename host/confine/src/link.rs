@@ -48,14 +48,8 @@ impl SupervisorLink {
     ) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = SendAncillaryBuffer::new(&mut space);
-        let descriptors = [descriptor];
-        if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
         let stream = &mut self.stream.get_mut().stream;
-        let sent = sendmsg(&*stream, &[IoSlice::new(&line)], &mut control, SendFlags::empty())?;
+        let sent = send_with_descriptor(stream.as_fd(), &line, descriptor)?;
         stream.write_all(line.get(sent..).unwrap_or_default())
     }
 
@@ -103,6 +97,21 @@ impl Read for DescriptorStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         receive_with_descriptors(self.stream.as_fd(), buffer, &mut self.received)
     }
+}
+
+/// Sends bytes with a descriptor, and returns the number of sent bytes.
+pub(crate) fn send_with_descriptor(
+    stream: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptor: BorrowedFd<'_>,
+) -> io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let descriptors = [descriptor];
+    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    Ok(sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::empty())?)
 }
 
 /// Receives bytes, and the descriptors that come with them.

@@ -49,6 +49,21 @@ pub(super) struct SupervisorRequest {
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
     pub(super) view: SupervisedView,
+    pub(super) streams: CommandStreams,
+}
+
+/// The standard streams of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum CommandStreams {
+    /// No input. The output goes to the streams of the supervisor.
+    #[default]
+    OutputOnly,
+    /// The input is a descriptor that comes with the message. The output goes to the streams of the
+    /// supervisor.
+    Input,
+    /// All three streams are the terminal whose descriptor comes with the message. It is the
+    /// controlling terminal of the command.
+    Terminal,
 }
 
 /// The port of the proxy in the network namespace of a command. Nothing else listens there.
@@ -127,6 +142,7 @@ pub(crate) struct ConfinementSpec {
     pub(crate) paths: CommandPaths,
     pub(crate) sockets: SocketAccess,
     pub(crate) limits: CommandLimits,
+    pub(crate) streams: CommandStreams,
 }
 
 /// The sockets that a command can create.

@@ -4,6 +4,7 @@
 //! and reports. If the host is killed, it lives just long enough to do so.
 
 use std::fs::File;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -439,10 +440,18 @@ fn run_command(
     };
     let mut confined = SupervisorLink::new(ours);
     let early = pass_listener(order, &mut confined, host)?;
-    let confinement =
-        ConfinementSpec { job: order.job.clone(), paths: places, sockets, limits: order.limits };
+    let confinement = ConfinementSpec {
+        job: order.job.clone(),
+        paths: places,
+        sockets,
+        limits: order.limits,
+        streams: order.streams,
+    };
     // A process that ends before reading this sends a message or has a meaningful exit status.
-    let _ = confined.send(&confinement);
+    let _ = match host.take_descriptor() {
+        Some(input) => confined.send_with_descriptor(&confinement, input.as_fd()),
+        None => confined.send(&confinement),
+    };
     let answer = match early {
         Some(failed) => Ok(Some(failed)),
         None => confined.receive::<ChildReadiness>(),

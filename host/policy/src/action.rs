@@ -30,6 +30,8 @@ pub enum ActionKind {
 pub enum Action<'a> {
     /// Runs this command line.
     Command(&'a str),
+    /// Writes this text to the standard input of a background command, which might run it.
+    Input(&'a str),
     /// Reads this file or directory.
     Read(&'a WorkspacePath),
     /// Changes this file or directory; `None` if the path is unknown.
@@ -62,7 +64,7 @@ impl Action<'_> {
     /// Returns the kind of this action.
     pub fn kind(&self) -> ActionKind {
         match self {
-            Self::Command(_) => ActionKind::Commands,
+            Self::Command(_) | Self::Input(_) => ActionKind::Commands,
             Self::Read(_) => ActionKind::Read,
             Self::Write(_) => ActionKind::Write,
             Self::Fetch { .. } => ActionKind::Fetch,
@@ -75,6 +77,7 @@ impl fmt::Display for Action<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(line) => write!(f, "run `{line}`"),
+            Self::Input(text) => write!(f, "send the input `{text}` to a background command"),
             Self::Read(path) => write!(f, "read {path}"),
             Self::Write(Some(path)) => write!(f, "write {path}"),
             Self::Write(None) => f.write_str("write to the workspace"),
@@ -89,6 +92,7 @@ impl Effect {
     pub fn actions(&self) -> Vec<Action<'_>> {
         match self {
             Self::Command { line, .. } => vec![Action::Command(line)],
+            Self::Input { text, .. } => vec![Action::Input(text)],
             Self::Write { changes, confirm } => {
                 let known = changes.paths().map(|path| Action::Write(Some(path)));
                 // A change always has a path. If one ever had none, it would count as a write to

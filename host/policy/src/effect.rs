@@ -21,6 +21,16 @@ pub enum Effect {
         line: String,
         /// The working directory of the command.
         directory: WorkspacePath,
+        /// Whether the command continues after the call, until the session ends.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        background: bool,
+    },
+    /// Writes exactly this text to the standard input of a background command.
+    Input {
+        /// The line of the background command.
+        line: String,
+        /// The text, which a shell or an interpreter could run as code.
+        text: String,
     },
     /// Applies exactly these changes to the workspace. The changes are staged; the workspace is
     /// still unchanged.
@@ -100,7 +110,7 @@ impl Effect {
     /// Returns the widest scope that may be remembered for this effect, if any.
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
-            Self::Command { line, directory } => {
+            Self::Command { line, directory, .. } => {
                 let lines = SimpleCommand::parse(line)?.scope();
                 Some(Scope::Command { tool: tool.to_owned(), directory: directory.clone(), lines })
             }
@@ -116,7 +126,8 @@ impl Effect {
                 method: method.clone(),
                 host: host.clone(),
             }),
-            Self::Confirmed | Self::Plan { .. } => None,
+            // The same text can mean something else to a program in another state.
+            Self::Input { .. } | Self::Confirmed | Self::Plan { .. } => None,
         }
     }
 }
@@ -127,7 +138,7 @@ impl Scope {
         match (self, effect) {
             (
                 Self::Command { tool: approved, directory: place, lines },
-                Effect::Command { line, directory },
+                Effect::Command { line, directory, .. },
             ) => approved == tool && place == directory && lines.covers(line),
             (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
                 let covers = |change: &FileChange| {
@@ -145,7 +156,8 @@ impl Scope {
             ) => approved == tool && method == asked && host == at,
             (
                 Self::Command { .. },
-                Effect::Write { .. }
+                Effect::Input { .. }
+                | Effect::Write { .. }
                 | Effect::Fetch { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },
@@ -153,6 +165,7 @@ impl Scope {
             | (
                 Self::Write { .. },
                 Effect::Command { .. }
+                | Effect::Input { .. }
                 | Effect::Fetch { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },
@@ -160,6 +173,7 @@ impl Scope {
             | (
                 Self::Fetch { .. },
                 Effect::Command { .. }
+                | Effect::Input { .. }
                 | Effect::Write { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },

@@ -11,7 +11,7 @@ fn path(text: &str) -> WorkspacePath {
 }
 
 fn command(line: &str, directory: &str) -> Effect {
-    Effect::Command { line: line.into(), directory: path(directory) }
+    Effect::Command { line: line.into(), directory: path(directory), background: false }
 }
 
 fn fetch(method: &str, host: &str) -> Effect {

@@ -184,6 +184,7 @@ impl Policy {
                 }),
                 Action::Write(None)
                 | Action::Command(_)
+                | Action::Input(_)
                 | Action::Read(_)
                 | Action::Fetch { .. }
                 | Action::Use => None,

@@ -196,7 +196,11 @@ impl ReasonedVerdict {
                         file: `allow = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` \
                         under [fetch]."
                 ),
-                Action::Command(_) | Action::Read(_) | Action::Write(_) | Action::Use => {
+                Action::Command(_)
+                | Action::Input(_)
+                | Action::Read(_)
+                | Action::Write(_)
+                | Action::Use => {
                     "The user can restart with `--mode auto`, run cofferdam in a terminal, or \
                         allow the action in a policy file."
                         .to_owned()

@@ -3,10 +3,12 @@
 
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::bindings::cofferdam::plugin::{
-    agents, commands, plans, progress, state, workspace,
+    agents, commands, jobs, plans, progress, state, workspace,
 };
 #[cfg(target_family = "wasm")]
 pub(crate) use crate::http::wasi as http;
 
 #[cfg(not(target_family = "wasm"))]
-pub(crate) use crate::test::imports::{agents, commands, http, plans, progress, state, workspace};
+pub(crate) use crate::test::imports::{
+    agents, commands, http, jobs, plans, progress, state, workspace,
+};

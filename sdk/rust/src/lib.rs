@@ -77,9 +77,9 @@
 //!
 //! A tool requests permissions with [`Tool::capabilities`], and the user's policy decides which of
 //! them it gets. With [`Capability::ReadFiles`], `std::fs` sees the workspace as the root
-//! directory, and [`workspace`] walks it. The other capabilities give access to [`commands`],
-//! [`state`], [`agents`], [`plans`] and [`http`]. Without the permission, a call of these modules
-//! fails with an ordinary error. [`progress`] needs no permission.
+//! directory, and [`workspace`] walks it. The other capabilities give access to [`commands`] and
+//! [`jobs`], [`state`], [`agents`], [`plans`] and [`http`]. Without the permission, a call of these
+//! modules fails with an ordinary error. [`progress`] needs no permission.
 //!
 //! Each call gets a new instance, so a `static` does not survive the call. Use [`state`] to keep
 //! values for the session. Standard output and standard error go to the host's log. If a tool
@@ -101,6 +101,7 @@ mod error;
 mod export;
 pub mod http;
 mod imports;
+pub mod jobs;
 pub mod listing;
 mod output;
 mod path;

@@ -44,15 +44,59 @@ mod walk;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::agents::{AgentError, Answer};
 use crate::commands::{Command, CommandError, CommandOutput};
 use crate::http::{HttpError, Request, Response};
+use crate::jobs::{Job, JobError, JobOutput, JobStart, WaitCondition};
 use crate::plans::PlanError;
 use crate::{Capability, Output, Tool, ToolError};
 
 use imports::TestImports;
 use temp_dir::TempDir;
+
+/// What a tool wants from its background commands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobRequest {
+    /// Starts a command.
+    Start(JobStart),
+    /// Lists the commands.
+    List,
+    /// Reads output.
+    Read {
+        /// The number of the command.
+        id: u32,
+        /// What the tool waits for.
+        until: WaitCondition,
+        /// How long it waits.
+        timeout: Duration,
+    },
+    /// Writes input.
+    Write {
+        /// The number of the command.
+        id: u32,
+        /// The input.
+        text: String,
+        /// Whether the input is closed afterwards.
+        close: bool,
+    },
+    /// Stops the command with this number.
+    Stop(u32),
+}
+
+/// The answer of a test to a [`JobRequest`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum JobReply {
+    /// The command with this number was started.
+    Started(u32),
+    /// The list of commands.
+    Jobs(Vec<Job>),
+    /// The output that was read, or the last output of a stopped command.
+    Output(JobOutput),
+    /// The input was written.
+    Written,
+}
 
 /// A host for tests.
 #[derive(Debug)]
@@ -92,6 +136,16 @@ impl Host {
         run: impl FnMut(&Command) -> Result<CommandOutput, CommandError> + 'static,
     ) -> Self {
         self.imports().command = Some(Box::new(run));
+        self
+    }
+
+    /// Answers the requests for background commands with this function.
+    #[must_use]
+    pub fn on_job(
+        mut self,
+        answer: impl FnMut(&JobRequest) -> Result<JobReply, JobError> + 'static,
+    ) -> Self {
+        self.imports().job = Some(Box::new(answer));
         self
     }
 

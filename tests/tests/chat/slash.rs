@@ -33,8 +33,8 @@ fn help_names_every_command_and_tab_completes_it() {
     let mut chat = ChatTerminal::start(&server, &[]);
     let help = chat.ask("/help");
     for name in [
-        "/help", "/mode", "/model", "/tools", "/context", "/cost", "/compact", "/resume", "/clear",
-        "/export", "/quit",
+        "/help", "/mode", "/model", "/tools", "/context", "/cost", "/compact", "/jobs", "/resume",
+        "/clear", "/export", "/quit",
     ] {
         assert!(help.contains(&format!("  {name} ")), "{name}: {help}");
     }
@@ -270,4 +270,38 @@ fn r073_compact_puts_a_summary_in_place_of_what_was_said() {
         chat.terminal.visible_text()
     );
     chat.leave();
+}
+
+#[test]
+fn jobs_lists_shows_and_stops_background_commands() {
+    for provider in both_providers() {
+        let start = json!({"command": "echo ready; exec sleep 1000", "background": true});
+        let short = json!({"command": "sleep 2; echo x > file", "background": true});
+        let server = provider.serve([
+            call_reply("bash", start),
+            text_reply("Started."),
+            call_reply("bash", short),
+            text_reply("Started too."),
+        ]);
+        let mut chat = ChatTerminal::start(&server, &["--mode", "auto"]);
+        assert!(chat.ask("/jobs").contains("there are no background commands"));
+        assert!(chat.ask("One.").contains("Started."));
+        let line = "background command 1 (`echo ready; exec sleep 1000`): running after";
+        chat.send_line("/jobs");
+        chat.terminal.wait_for_visible(line);
+        chat.wait_until_ready();
+        assert!(chat.ask("/jobs 1").contains("\nready"));
+        assert!(chat.ask("/jobs 7").contains("no background command has the number 7"));
+        assert!(chat.ask("/jobs x").contains("`x` is not the number"));
+        assert!(chat.ask("Two.").contains("Started too."));
+        assert!(chat.ask("/jobs stop 1").contains("stopped on request"));
+        while !chat.home.has_file("file") {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        // The end of a command is shown once, before the next prompt.
+        chat.send_line("");
+        chat.terminal.wait_for_visible("file`): ended with exit code 0");
+        chat.leave();
+    }
 }

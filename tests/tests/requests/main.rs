@@ -6,6 +6,7 @@
 mod abort;
 mod answers;
 mod approval;
+mod background_commands;
 mod bounded_settings;
 mod call_ids;
 mod changed_files;

@@ -81,6 +81,8 @@ impl Bench {
             .find(|declared| declared.name == tool)
             .expect("it has that name");
         let call = PluginCall {
+            jobs: None,
+            job_recorder: Arc::new(|_| {}),
             tool: tool.to_owned(),
             input: input.to_owned(),
             grants: cofferdam::policy::Grants::from_requested(&declared.asks),

@@ -31,6 +31,13 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
             )
         }
         RecordKind::Ended(ended) => self::describe_call_end(ended),
+        RecordKind::BackgroundEnded(ended) => {
+            format!(
+                "{}: background command ended{}",
+                ended.actor.tool,
+                describe_command(&ended.command)
+            )
+        }
         RecordKind::Refused { tool, problem, .. } => format!("{tool}: refused: {problem}"),
         RecordKind::Changed(changed) => self::describe_setting_change(changed),
         RecordKind::Gap { lost } => {
@@ -64,10 +71,16 @@ fn has_end_record(decided: &AuditRecord, call: &str, all: &[Option<AuditRecord>]
 
 fn describe_effect(effect: &EffectRecord) -> String {
     match effect {
-        EffectRecord::Command { line, directory } if directory.is_empty() => {
-            format!("the command `{line}`")
+        EffectRecord::Command { line, directory, background, .. } => {
+            let kind = if *background { "background command" } else { "command" };
+            match directory.as_str() {
+                "" => format!("the {kind} `{line}`"),
+                directory => format!("the {kind} `{line}` in {directory}"),
+            }
         }
-        EffectRecord::Command { line, directory } => format!("the command `{line}` in {directory}"),
+        EffectRecord::Input { line, text } => {
+            format!("the input {text:?} to the background command `{line}`")
+        }
         EffectRecord::Write { changes, more, .. } => {
             let mut listed: Vec<String> =
                 changes.iter().take(MAX_CHANGES).map(describe_path_change).collect();

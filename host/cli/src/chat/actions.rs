@@ -42,6 +42,7 @@ impl ChatSession<'_> {
             SlashCommand::Context => Ok(self.describe_context()),
             SlashCommand::Cost => Ok(self.describe_cost()),
             SlashCommand::Compact => return self.compact(keyboard, input),
+            SlashCommand::Jobs(command) => self.run_jobs_command(command),
             SlashCommand::Resume(None) => self.list_sessions(),
             SlashCommand::Resume(Some(id)) => self.resume_by_id(id),
             SlashCommand::Clear => Ok(self.start_new_session()),

@@ -32,6 +32,7 @@ use cofferdam::agent::{CompactionOutcome, RequestOutcome};
 use cofferdam::conversation::Transcript;
 use cofferdam::host::SessionRecord;
 use cofferdam::policy::{ApprovalMode, Policy};
+use cofferdam::sandbox::JobId;
 use cofferdam::session::{ModelIdentity, OpenSession};
 use cofferdam::terminal_escape;
 use cofferdam::tools::{Approver, SessionApprovals};
@@ -65,6 +66,8 @@ pub(super) struct ChatSession<'a> {
     has_approver: bool,
     questions: mpsc::Receiver<PendingQuestion>,
     signals: &'a ProcessSignals,
+    /// The background commands whose end the user has seen.
+    pub(super) reported_jobs: Vec<JobId>,
     /// The exit code for the end of piped input: that of the latest request. `None` at a terminal.
     exit_code: Option<u8>,
 }
@@ -106,6 +109,7 @@ impl<'a> ChatSession<'a> {
             has_approver,
             questions,
             signals,
+            reported_jobs: Vec::new(),
             exit_code,
         }
     }
@@ -140,6 +144,7 @@ impl<'a> ChatSession<'a> {
 
     /// Switches to a stored session. Approvals of this session do not carry over.
     pub(super) fn resume_session(&mut self, session: OpenSession) {
+        self.end_jobs();
         self.view.print_line(&format_reply(&format!(
             "continuing session {} ({}); its last request:",
             session.journal.id(),
@@ -158,6 +163,7 @@ impl<'a> ChatSession<'a> {
 
     /// Starts a session with an empty conversation.
     pub(super) fn start_session(&mut self, record: SessionRecord) {
+        self.end_jobs();
         let transcript = Transcript::new();
         self.meter.borrow_mut().start_session(&transcript, &[]);
         self.session.restart(transcript, record);
@@ -167,6 +173,7 @@ impl<'a> ChatSession<'a> {
     pub(super) fn run(&mut self, keyboard: &mut KeyboardOwner) -> io::Result<ExitCode> {
         let mut input = ChatInputQueue::default();
         while !self.signals.should_exit() {
+            self.report_ended_jobs();
             let line = if input.queued.is_empty() {
                 let initial_text = input.typed.take();
                 match keyboard

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::jobs::JobsCommand;
 use cofferdam::policy::ApprovalMode;
 
 /// A command to the chat itself.
@@ -16,6 +17,8 @@ pub(super) enum SlashCommand {
     Context,
     Cost,
     Compact,
+    /// Shows or stops background commands.
+    Jobs(JobsCommand),
     /// Lists sessions, or resumes the one whose ID begins with this prefix.
     Resume(Option<String>),
     Clear,
@@ -37,7 +40,7 @@ pub(super) enum LineMeaning {
 }
 
 /// All commands: name, arguments, description.
-const COMMANDS: [(&str, &str, &str); 11] = [
+const COMMANDS: [(&str, &str, &str); 12] = [
     ("/help", "", "show this list"),
     (
         "/mode",
@@ -49,6 +52,7 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     ("/context", "", "show how much of the context window is used"),
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),
+    ("/jobs", "[ID|stop ID]", "list the background commands, or show or stop one"),
     ("/resume", "[ID]", "list the sessions of this project, or continue the one with this ID"),
     ("/clear", "", "start a new session; the old one is kept"),
     ("/export", "[FILE]", "write the conversation to a file as JSON"),
@@ -78,6 +82,10 @@ pub(super) fn parse_line(line: &str) -> LineMeaning {
         ("/context", "") => SlashCommand::Context,
         ("/cost", "") => SlashCommand::Cost,
         ("/compact", "") => SlashCommand::Compact,
+        ("/jobs", argument) => match JobsCommand::parse(argument) {
+            Ok(command) => SlashCommand::Jobs(command),
+            Err(problem) => return LineMeaning::Invalid(problem),
+        },
         ("/resume", "") => SlashCommand::Resume(None),
         ("/resume", id) => SlashCommand::Resume(Some(id.to_owned())),
         ("/clear", "") => SlashCommand::Clear,
@@ -117,6 +125,7 @@ pub(super) fn pipe_denial(command: &SlashCommand, start: ApprovalMode) -> Option
         | SlashCommand::Context
         | SlashCommand::Cost
         | SlashCommand::Compact
+        | SlashCommand::Jobs(_)
         | SlashCommand::Resume(None)
         | SlashCommand::Clear
         | SlashCommand::Quit => return None,

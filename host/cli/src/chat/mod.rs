@@ -14,6 +14,7 @@ mod editor;
 mod event_loop;
 mod history;
 mod inline;
+mod jobs;
 mod keyboard;
 mod line_reader;
 mod meter;
@@ -134,6 +135,7 @@ pub(super) fn run(common: &CommonArgs, args: ChatArgs) -> CommandResult {
         chat.resume_session(session);
     }
     let exit_code = chat.run(&mut keyboard);
+    chat.end_jobs();
     chat.print_resume_hint();
     drop(chat);
     drop(keyboard);

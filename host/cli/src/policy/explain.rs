@@ -239,7 +239,11 @@ impl ExplainContext<'_> {
                 let remedy = self.remedy(act, &finding);
                 Some(report(act, finding.verdict, &finding, act, steps, remedy))
             }
-            Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
+            Action::Command(_)
+            | Action::Input(_)
+            | Action::Write(_)
+            | Action::Fetch { .. }
+            | Action::Use => None,
         };
         for effect in self.tool.decided_effects(effect_of(act)) {
             let explanation = self.authorizer.explain(self.tool.id(), &effect);
@@ -282,8 +286,12 @@ impl ExplainContext<'_> {
 fn effect_of(act: &Action<'_>) -> Option<Effect> {
     match act {
         Action::Use | Action::Read(_) => None,
+        Action::Input(text) => {
+            Some(Effect::Input { line: String::new(), text: (*text).to_owned() })
+        }
         Action::Command(line) => {
-            Some(Effect::Command { line: (*line).to_owned(), directory: WorkspacePath::root() })
+            let (line, directory) = ((*line).to_owned(), WorkspacePath::root());
+            Some(Effect::Command { line, directory, background: false })
         }
         Action::Write(path) => {
             let after = ContentDigest { size: 0, digest: String::new() };

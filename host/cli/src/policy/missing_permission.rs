@@ -94,9 +94,11 @@ pub(super) fn path_protection(
     let (path, reads) = match act {
         Action::Read(path) => (*path, true),
         Action::Write(Some(path)) => (*path, false),
-        Action::Command(_) | Action::Write(None) | Action::Fetch { .. } | Action::Use => {
-            return None;
-        }
+        Action::Command(_)
+        | Action::Input(_)
+        | Action::Write(None)
+        | Action::Fetch { .. }
+        | Action::Use => return None,
     };
     let (protected, author) = paths.find(path.as_str().split('/'))?;
     let (what, key) = match (protected, reads) {

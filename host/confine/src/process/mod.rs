@@ -5,9 +5,11 @@
 //! the approval of its line is the only protection. A command has no input and an environment built
 //! from a list. All its processes end with it.
 
+mod background;
 pub(crate) mod environment;
 mod group;
 mod head_and_tail;
+mod streams;
 mod supervisor_handle;
 
 use std::path::Path;
@@ -21,12 +23,18 @@ use tokio::process::{Child, ChildStderr, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
 use super::exit_code::exit_code;
-use crate::view::{CommandChanges, PlannedView};
+use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox, ConfineError, ConfineStep, HostEnvironment};
+pub use background::{
+    BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundStreams, check_background,
+    start_in_background,
+};
 use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
 pub use head_and_tail::shorten;
+pub use streams::BackgroundInput;
+use streams::StreamPlan;
 use supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
 
 /// The time between TERM and KILL for a group. An abort has to return within a second (R-101).
@@ -119,6 +127,9 @@ pub enum CommandFailure {
         /// Notices of the supervisor, and the output of the program that creates the sandbox.
         details: Vec<String>,
     },
+    /// The command cannot run in the background.
+    #[error("the command cannot run in the background: {0}")]
+    NoBackground(#[from] ViewUnavailable),
     /// The supervisor ended without a report.
     #[error(
         "the supervisor of the command ended without a report\nhint: check `.git/hooks` and other \
@@ -179,7 +190,7 @@ pub async fn run(
         WorkspaceAccess::ReadOnly(_) => RequestedView::ReadOnly,
         WorkspaceAccess::ReadWrite => RequestedView::BestAvailable,
     };
-    let Effect::Command { line, directory } = permit.into_effect() else {
+    let Effect::Command { line, directory, background: false } = permit.into_effect() else {
         return Err(CommandFailure::NotACommand);
     };
     let directory = workspace
@@ -259,6 +270,7 @@ impl PlannedCommand<'_> {
                     level,
                     place,
                     view,
+                    StreamPlan::default(),
                     proxy.map(|new| new()),
                 )
                 .await?;
@@ -401,6 +413,7 @@ mod tests {
         let effect = Effect::Command {
             line: line.into(),
             directory: WorkspacePath::parse("", None).expect("a path"),
+            background: false,
         };
         let Authorization::Allow(permit, _) = Authorizer::new(ApprovalMode::Auto, false).authorize(
             ToolId::new("bash", ""),

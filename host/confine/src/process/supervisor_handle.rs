@@ -8,8 +8,9 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
+use super::streams::StreamPlan;
 use super::{CommandEnding, CommandFailure, StartProxy};
-use crate::link::receive_with_descriptors;
+use crate::link::{receive_with_descriptors, send_with_descriptor};
 use crate::protocol::{NetworkAccess, SupervisorMessage};
 use crate::view::{CommandChanges, CommandLayer, PlannedView};
 use crate::{
@@ -80,20 +81,32 @@ impl SupervisorHandle {
         level: SandboxLevel,
         place: CommandLocation<'_>,
         view: PlannedView,
+        streams: StreamPlan,
         proxy: Option<StartProxy>,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
         let rules = commands.rules();
+        let StreamPlan { kind: streams, input, output } = streams;
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
-            SandboxSetup { view: view.to_request(), ..commands.setup_at(level) },
+            SandboxSetup { view: view.to_request(), streams, ..commands.setup_at(level) },
             place,
             match (commands.network_access(), &proxy) {
                 (NetworkAccess::Proxy, None) => NetworkAccess::None,
                 (access, _) => access,
             },
         );
-        let SpawnPlan { supervisor, link, request: order, digest } =
+        let SpawnPlan { mut supervisor, link, request: order, digest } =
             commission.map_err(CommandFailure::Start)?;
+        if let Some(output) = output {
+            let errors = output.try_clone().map_err(CommandFailure::Start)?;
+            supervisor.stdout(output).stderr(errors);
+        }
+        if let Some(input) = input {
+            // A descriptor needs at least one byte to come with. JSON may begin with a space, and
+            // one byte always fits into the buffer of the socket.
+            send_with_descriptor(link.as_fd(), b" ", input.as_fd())
+                .map_err(CommandFailure::Start)?;
+        }
         link.set_nonblocking(true).map_err(CommandFailure::Start)?;
         let mut link = UnixStream::from_std(link).map_err(CommandFailure::Start)?;
         let mut supervisor = tokio::process::Command::from(supervisor);

@@ -4,15 +4,16 @@
 //!
 
 use super::record::{
-    ApprovedScope, CallActor, CallEndRecord, ChangeAct, CommandEnd, CommandRun, ContactRecord,
-    ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord, RecordKind, SettingChange,
-    TouchedRecord,
+    ApprovedScope, BackgroundEndRecord, CallActor, CallEndRecord, ChangeAct, CommandEnd,
+    CommandRun, ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord,
+    RecordKind, SettingChange, TouchedRecord,
 };
 use crate::conversation::ToolCall;
 use crate::policy::{
     self, AllowBasis, ChangeKind, CommandScope, Denial, ReasonedVerdict, SourceLocation, Verdict,
     VerdictReason,
 };
+use crate::sandbox::RanCommand;
 use crate::tools::{
     self, CallIdentity, CommandChange, CommandEnding, DecisionBasis, DecisionRecord, HttpContacts,
     RecordedOutcome,
@@ -59,10 +60,14 @@ fn encode_effect(
     redact: RedactText<'_>,
 ) -> EffectRecord {
     match effect {
-        policy::Effect::Command { line, directory } => EffectRecord::Command {
+        policy::Effect::Command { line, directory, background } => EffectRecord::Command {
             line: redact_and_cut(line),
             directory: directory.as_str().to_owned(),
+            background: *background,
         },
+        policy::Effect::Input { line, text } => {
+            EffectRecord::Input { line: redact_and_cut(line), text: redact_and_cut(text) }
+        }
         policy::Effect::Write { changes, confirm } => EffectRecord::Write {
             changes: changes
                 .iter()
@@ -219,18 +224,7 @@ pub(super) fn encode_call_end(
         contacts,
         ..
     } = ended;
-    let commands = commands.iter().map(|ran| CommandRun {
-        line_sha256: ran.line_sha256.to_string(),
-        level: ran.level,
-        ending: ran.ending.map(encode_command_end),
-        remarks: ran.remarks.clone(),
-        changes: ran
-            .changes
-            .iter()
-            .map(|change| CommandChange { path: redact(&change.path), ..change.clone() })
-            .collect(),
-        connections: ran.connections.clone(),
-    });
+    let commands = commands.iter().map(|ran| encode_command_run(ran, redact));
     RecordKind::Ended(Box::new(CallEndRecord {
         actor: encode_actor(subject),
         status: *status,
@@ -248,6 +242,32 @@ pub(super) fn encode_call_end(
         touched: self::encode_touched(touched, redact),
         contacted: encode_contacts(contacts),
     }))
+}
+
+/// Encodes the end of a background command.
+pub(super) fn encode_background_end(
+    subject: &CallIdentity,
+    ran: &RanCommand,
+    redact: RedactText<'_>,
+) -> RecordKind {
+    RecordKind::BackgroundEnded(Box::new(BackgroundEndRecord {
+        actor: encode_actor(subject),
+        command: encode_command_run(ran, redact),
+    }))
+}
+
+fn encode_command_run(ran: &RanCommand, redact: RedactText<'_>) -> CommandRun {
+    let changes = ran.changes.iter();
+    let changes =
+        changes.map(|change| CommandChange { path: redact(&change.path), ..change.clone() });
+    CommandRun {
+        line_sha256: ran.line_sha256.to_string(),
+        level: ran.level,
+        ending: ran.ending.map(encode_command_end),
+        remarks: ran.remarks.clone(),
+        changes: changes.collect(),
+        connections: ran.connections.clone(),
+    }
 }
 
 fn encode_command_end(ending: CommandEnding) -> CommandEnd {

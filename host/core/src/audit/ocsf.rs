@@ -125,6 +125,10 @@ fn ocsf_fields<'a>(what: &'a RecordKind, fields: &'a Map<String, Value>) -> Opti
             let activity = if ended.actor.tier == "write" { 99 } else { 2 };
             about(&ended.actor, activity, touched_resources(ended), call_outcome(ended))
         }
+        RecordKind::BackgroundEnded(ended) => {
+            let outcome = json!({"status_id": 1, "status": "Success"});
+            about(&ended.actor, 99, Vec::new(), outcome)
+        }
         RecordKind::Refused { call, tool, problem, .. } => {
             // The refusal was a denial, or the model's call was not valid.
             let mut outcome = if problem.starts_with("denied (") {
@@ -167,9 +171,10 @@ fn changed_files(effect: &EffectRecord) -> Vec<Value> {
             changes.iter().map(|change| file_resource(&change.path)).collect()
         }
         EffectRecord::Fetch { host, .. } => vec![self::host_resource(host)],
-        EffectRecord::Command { .. } | EffectRecord::Confirmed | EffectRecord::Plan { .. } => {
-            Vec::new()
-        }
+        EffectRecord::Command { .. }
+        | EffectRecord::Input { .. }
+        | EffectRecord::Confirmed
+        | EffectRecord::Plan { .. } => Vec::new(),
     }
 }
 
@@ -202,6 +207,7 @@ fn activity_id(effect: &EffectRecord) -> u32 {
     match effect {
         EffectRecord::Write { .. } => 3,
         EffectRecord::Command { .. }
+        | EffectRecord::Input { .. }
         | EffectRecord::Fetch { .. }
         | EffectRecord::Confirmed
         | EffectRecord::Plan { .. } => 99,

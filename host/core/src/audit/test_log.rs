@@ -59,7 +59,7 @@ pub(super) fn call_identity() -> CallIdentity {
 pub(super) fn allowed_command(line: &str) -> DecisionRecord {
     let directory = WorkspacePath::parse("src", None).expect("a path");
     DecisionRecord {
-        effect: Effect::Command { line: line.into(), directory },
+        effect: Effect::Command { line: line.into(), directory, background: false },
         outcome: RecordedOutcome::Allowed(DecisionBasis::Policy(AllowBasis::Rules(
             ReasonedVerdict {
                 verdict: Verdict::Allow,

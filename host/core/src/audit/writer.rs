@@ -10,6 +10,7 @@ use super::{AuditError, AuditLogName, AuditStore, encode};
 use crate::agent::events::{AgentEvent, Observer};
 use crate::conversation::ToolCall;
 use crate::policy::{ApprovalMode, SandboxLevel};
+use crate::sandbox::RanCommand;
 use crate::session::{RedactSecrets, SessionId};
 use crate::tools::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
@@ -249,6 +250,10 @@ impl AuditSink for AuditWriter {
 
     fn record_end(&self, subject: &CallIdentity, ended: &FinishedCallRecord) {
         let _ = self.append(&encode::encode_call_end(subject, ended, &*self.redact));
+    }
+
+    fn record_background_end(&self, subject: &CallIdentity, ran: &RanCommand) {
+        let _ = self.append(&encode::encode_background_end(subject, ran, &*self.redact));
     }
 
     fn record_refusal(&self, call: &ToolCall, problem: &str) {

@@ -11,6 +11,7 @@ use crate::agent::events::Observer;
 use crate::agent::ports::LanguageModel;
 use crate::audit::AuditWriter;
 use crate::conversation::Transcript;
+use crate::sandbox::Job;
 use crate::session::{OpenSession, SessionId};
 use crate::tools::{Approver, SessionApprovals, SessionState};
 
@@ -53,7 +54,7 @@ impl Session {
             model,
             approver,
             approvals,
-            tool_state: Arc::default(),
+            tool_state: Arc::new(SessionState::default().with_jobs()),
             transcript: Transcript::new(),
             record: SessionRecord::Disabled,
             audit: None,
@@ -88,7 +89,7 @@ impl Session {
     pub fn resume(&mut self, session: OpenSession) {
         let OpenSession { transcript, journal, state_deltas, .. } = session;
         self.restart(transcript, SessionRecord::Active(journal));
-        self.tool_state = Arc::new(SessionState::from_deltas(&state_deltas));
+        self.tool_state = Arc::new(SessionState::from_deltas(&state_deltas).with_jobs());
     }
 
     /// Replaces the conversation by another one, with new approvals in the current mode.
@@ -97,7 +98,7 @@ impl Session {
         self.approvals = Arc::new(self.host.prepared().new_approvals(self.approver.clone()));
         self.approvals.set_mode(mode);
         self.audit = None;
-        self.tool_state = Arc::default();
+        self.tool_state = Arc::new(SessionState::default().with_jobs());
         self.transcript = transcript;
         self.record = record;
     }
@@ -167,6 +168,23 @@ impl Session {
             self.audit = audit;
         }
         Ok(())
+    }
+
+    /// Returns the background commands of the session, oldest first.
+    pub fn jobs(&self) -> Vec<Arc<Job>> {
+        self.tool_state.jobs().map(|jobs| jobs.jobs()).unwrap_or_default()
+    }
+
+    /// Stops all background commands, waits until their changes are committed or discarded, and
+    /// returns those that were running. No background command starts afterwards.
+    ///
+    /// Call it before the program exits. A session that is dropped stops them too, but the changes
+    /// of commands that run at the exit of the program are discarded.
+    pub async fn end_jobs(&self) -> Vec<Arc<Job>> {
+        match self.tool_state.jobs() {
+            Some(jobs) => jobs.close().await,
+            None => Vec::new(),
+        }
     }
 
     /// Returns the host of the tools.

@@ -14,6 +14,7 @@ use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
 use super::gate::{CommandChangeJudge, DelegateTask, Gate, PlanApprovalGate, ProgressSink};
 use super::http::{HostCredential, HttpContacts};
+use super::jobs::{JobRecorder, JobTable};
 use super::limits::CallLimits;
 use super::load::LoadedPlugin;
 use super::output::{CallOutput, ReturnedOutput};
@@ -45,6 +46,10 @@ pub struct PluginCall {
     pub plan_gate: PlanApprovalGate,
     /// The sandbox that runs commands.
     pub commands: Arc<CommandSandbox>,
+    /// The background commands of the session; `None` without a session.
+    pub jobs: Option<Arc<JobTable>>,
+    /// The receiver of records of background commands that the call starts.
+    pub job_recorder: JobRecorder,
     /// The receiver of progress messages.
     pub progress: ProgressSink,
     /// The key-value storage of the tool.
@@ -167,7 +172,7 @@ impl LoadedPlugin {
             Err(error) => return failure_report(clock, CallFailure::Host(error.to_string())),
         };
         let limits = call.limits.clone();
-        let state = CallState::for_call(&call, Arc::clone(clock));
+        let state = CallState::for_call(&call, self.digest(), Arc::clone(clock));
         let PluginCall { tool, input, .. } = call;
         let mut store = sandbox.new_store(state, &limits);
         let mut answering = Box::pin(async {

@@ -13,12 +13,13 @@ use super::command_changes::CommandChangeContext;
 use super::commands::{CommandAccess, CommandsHost};
 use super::files::CallFiles;
 use super::http::WasiHttpHost;
+use super::jobs::{JobAccess, JobsHost};
 use super::limits::{CallLimits, ResourceMeter};
 use super::plans::PlansHost;
 use super::progress::ProgressHost;
 use super::tool_state::ToolStateHost;
 use super::workspace::CallWalks;
-use crate::policy::{Denial, DenialCode, FileGrant, RequestPattern};
+use crate::policy::{ComponentDigest, Denial, DenialCode, FileGrant, RequestPattern};
 
 /// The data of a Wasmtime store. It is created for one call and dropped with it.
 pub(super) struct CallState {
@@ -31,6 +32,7 @@ pub(super) struct CallState {
     pub(super) files: CallFiles,
     pub(super) walks: CallWalks,
     pub(super) commands: CommandsHost,
+    pub(super) jobs: JobsHost,
     pub(super) plans: PlansHost,
     pub(super) agents: AgentsHost,
     pub(super) tool_state: ToolStateHost,
@@ -54,7 +56,11 @@ impl CallState {
     }
 
     /// Creates a state with the permissions of the call.
-    pub(super) fn for_call(call: &PluginCall, clock: Arc<CallClock>) -> Self {
+    pub(super) fn for_call(
+        call: &PluginCall,
+        component: &ComponentDigest,
+        clock: Arc<CallClock>,
+    ) -> Self {
         let PluginCall {
             tool,
             change_judge,
@@ -65,6 +71,8 @@ impl CallState {
             gate,
             plan_gate: plans,
             commands,
+            jobs,
+            job_recorder,
             progress,
             tool_state,
             delegation,
@@ -109,6 +117,13 @@ impl CallState {
             CommandAccess::new(changes, commands, limits.output)
         };
         state.commands = CommandsHost::new(grants.commands.then(access), &state.clock);
+        let job_access = || JobAccess {
+            commands: access(),
+            table: jobs.clone(),
+            recorder: Arc::clone(job_recorder),
+            owner: component.clone(),
+        };
+        state.jobs = JobsHost::new(grants.commands.then(job_access), &state.clock);
         state.plans = PlansHost::new(grants.plans.then(|| Arc::clone(plans)), &state.clock);
         let delegation = grants.agents.then(|| Arc::clone(delegation));
         state.agents = AgentsHost::new(delegation, &state.clock);
@@ -135,6 +150,7 @@ impl CallState {
             files: CallFiles::default(),
             walks: CallWalks::new(None),
             commands: CommandsHost::new(None, &clock),
+            jobs: JobsHost::new(None, &clock),
             plans: PlansHost::new(None, &clock),
             agents: AgentsHost::new(None, &clock),
             tool_state: ToolStateHost(None),

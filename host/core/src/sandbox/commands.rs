@@ -17,7 +17,7 @@ use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::path_denied;
 use crate::policy::{
     BuiltInList, CommandNetwork, ComponentDigest, Denial, DenialCode, Effect, ReadOnlyReason,
-    SandboxLevel, WorkspaceAccess,
+    SandboxLevel, WorkspaceAccess, WorkspacePath,
 };
 use crate::terminal_escape;
 use cofferdam_confine::CommandSandbox;
@@ -42,10 +42,17 @@ pub(super) struct CommandsHost {
 
 /// What running a command takes.
 pub(super) struct CommandAccess {
-    changes: CommandChangeContext,
-    commands: Arc<CommandSandbox>,
+    pub(super) changes: CommandChangeContext,
+    pub(super) commands: Arc<CommandSandbox>,
     /// Bytes of the result of the call.
     output_limit: usize,
+}
+
+/// Why a command line cannot run, before anybody is asked about it.
+#[derive(Debug)]
+pub(super) enum CommandProblem {
+    Denied(Denial),
+    Invalid(String),
 }
 
 /// The audit record of a command that was started.
@@ -106,6 +113,34 @@ impl CommandAccess {
     ) -> Self {
         Self { changes, commands: Arc::clone(commands), output_limit }
     }
+
+    /// Checks the line, and returns the working directory.
+    pub(super) fn check_line(
+        &self,
+        line: &str,
+        directory: &str,
+    ) -> Result<WorkspacePath, CommandProblem> {
+        if line.len() > MAX_LINE_LEN || line.contains('\0') {
+            return Err(CommandProblem::Invalid(
+                "a command line must be at most 128 KiB and contain no NUL byte".into(),
+            ));
+        }
+        let parsed = self.changes.workspace.parse(directory);
+        parsed.map_err(|problem| CommandProblem::Denied(path_denied(&problem)))
+    }
+
+    /// Returns the proxy for a command, if the configuration lists hosts.
+    pub(super) fn new_proxy(&self) -> Option<EgressProxy> {
+        match &self.commands.rules().network {
+            CommandNetwork::Listed(rules) => Some(EgressProxy::new(rules.clone())),
+            CommandNetwork::None | CommandNetwork::All => None,
+        }
+    }
+
+    /// Returns the time limit that the user set for each command.
+    pub(super) fn max_time(&self) -> Option<Duration> {
+        self.commands.rules().limits.seconds.map(Duration::from_secs)
+    }
 }
 
 impl wit::Host for CommandsHost {
@@ -116,13 +151,10 @@ impl wit::Host for CommandsHost {
         let Self { access: Some(access), records: ran, clock } = self else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
+        let directory = access.check_line(&command.line, &command.directory)?;
+        let (proxy, max_time) = (access.new_proxy(), access.max_time());
         let CommandAccess { changes: context, commands, output_limit } = access;
         let CommandChangeContext { workspace, gate, .. } = context;
-        if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
-            return Err(wit::CommandError::Invalid(
-                "a command line must be at most 128 KiB and contain no NUL byte".into(),
-            ));
-        }
         let requested_timeout = Duration::from_nanos(command.timeout);
         if !TIMEOUTS.contains(&requested_timeout) {
             return Err(wit::CommandError::Invalid(format!(
@@ -130,8 +162,6 @@ impl wit::Host for CommandsHost {
                 requested_timeout.as_secs_f64()
             )));
         }
-        let directory =
-            workspace.parse(&command.directory).map_err(|problem| denied(path_denied(&problem)))?;
         // A person may take as long as they like, and a command has a limit of its own.
         let _waiting = clock.pause();
         if ran.len() >= MAX_COMMANDS {
@@ -142,7 +172,7 @@ impl wit::Host for CommandsHost {
         }
         // Nobody is asked about what will not run.
         let level = commands.allowed_level().map_err(denied)?;
-        let asked = gate(Effect::Command { line: command.line, directory });
+        let asked = gate(Effect::Command { line: command.line, directory, background: false });
         let permit = match asked.await {
             GateRuling::Permitted(permit) => permit,
             GateRuling::Denied(denial) => return Err(denied(denial)),
@@ -160,12 +190,8 @@ impl wit::Host for CommandsHost {
                 changed_files: Vec::new(),
             });
         }
-        let shorter = commands
-            .rules()
-            .limits
-            .seconds
-            .filter(|most| Duration::from_secs(*most) < requested_timeout);
-        let timeout = shorter.map_or(requested_timeout, Duration::from_secs);
+        let shorter = max_time.filter(|most| *most < requested_timeout);
+        let timeout = shorter.unwrap_or(requested_timeout);
         let read_only = match permit.workspace_access() {
             WorkspaceAccess::ReadOnly(reason) => Some(reason.clone()),
             WorkspaceAccess::ReadWrite => None,
@@ -183,10 +209,6 @@ impl wit::Host for CommandsHost {
             protected: workspace.guard().paths(),
         };
         debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
-        let proxy = match &commands.rules().network {
-            CommandNetwork::Listed(rules) => Some(EgressProxy::new(rules.clone())),
-            CommandNetwork::None | CommandNetwork::All => None,
-        };
         let starter = proxy.as_ref().map(|proxy| || proxy.starter());
         let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
         let cancel = clock.cancellation();
@@ -232,8 +254,9 @@ impl wit::Host for CommandsHost {
                 let user_limit = shorter.filter(|_| finished.ending == CommandEnding::TimedOut);
                 finished.notices.extend(user_limit.map(|most| {
                     format!(
-                        "the command was killed at its time limit of {most} s (set by \
-                            `max_seconds` under [commands] in the configuration)"
+                        "the command was killed at its time limit of {} s (set by \
+                            `max_seconds` under [commands] in the configuration)",
+                        most.as_secs()
                     )
                 }));
                 if let Some(record) = ran.last_mut() {
@@ -259,7 +282,7 @@ impl wit::Host for CommandsHost {
 }
 
 /// Describes the refused connections of a command, for its result.
-fn describe_refused_connections(connections: &[CommandConnection]) -> Vec<String> {
+pub(super) fn describe_refused_connections(connections: &[CommandConnection]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for connection in connections {
         let Some(reason) = &connection.refused else { continue };
@@ -344,6 +367,15 @@ impl SettleError {
         wit::CommandError::Failed(format!(
             "the command ran ({ending}), and all of its changes were discarded: {self}\n{output}"
         ))
+    }
+}
+
+impl From<CommandProblem> for wit::CommandError {
+    fn from(problem: CommandProblem) -> Self {
+        match problem {
+            CommandProblem::Denied(denial) => denied(denial),
+            CommandProblem::Invalid(problem) => Self::Invalid(problem),
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //! - `workspace`: walks below the workspace.
 //! - `commands`: command lines. The [`Gate`] decides on each, and each runs in the sandbox of the
 //!   operating system ([`CommandSandbox`]).
+//! - `jobs`: background commands, which end with the session ([`JobTable`]).
 //! - `plans`: plans, each shown through the [`PlanApprovalGate`].
 //! - `agents`: at most four tasks per call, run by a [`DelegateTask`].
 //! - `state`: the tool's own [`ToolState`] of this session.
@@ -40,6 +41,7 @@ mod file_version;
 mod files;
 mod gate;
 mod http;
+mod jobs;
 mod limits;
 mod listed_files;
 mod load;
@@ -81,6 +83,7 @@ pub use gate::{
     CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate,
     ProgressSink,
 };
+pub use jobs::{Job, JobId, JobRecorder, JobStatus, JobTable, NewOutput};
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, LoadedPlugin};

@@ -48,6 +48,9 @@ pub trait AuditSink: Send + Sync {
     /// Records that a call ended with a result.
     fn record_end(&self, subject: &CallIdentity, ended: &FinishedCallRecord);
 
+    /// Records that a background command of a call has ended, with its changes.
+    fn record_background_end(&self, subject: &CallIdentity, ran: &RanCommand);
+
     /// Records that a call was refused before it ran.
     fn record_refusal(&self, call: &ToolCall, problem: &str);
 }

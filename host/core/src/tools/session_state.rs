@@ -13,13 +13,13 @@
 //! - A file that was never read in the session is not checked.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use super::approval::lock;
 use crate::agent::events::{StateValue, ToolStateDelta};
 use crate::sandbox::{
-    AppliedChange, CallReport, ComponentDigest, FileVersion, Staged, StateChange, ToolState,
-    ToolStateStore, TouchedPaths,
+    AppliedChange, CallReport, ComponentDigest, FileVersion, JobTable, Staged, StateChange,
+    ToolState, ToolStateStore, TouchedPaths,
 };
 
 /// The number of remembered files. The one that was read longest ago is dropped first.
@@ -29,6 +29,7 @@ const MAX_FILES: usize = 4096;
 #[derive(Debug, Default)]
 pub struct SessionState {
     tool_states: ToolStateStore,
+    jobs: Option<Arc<JobTable>>,
     known_versions: Mutex<KnownVersions>,
 }
 
@@ -61,6 +62,17 @@ impl SessionState {
             lock(&memory.known_versions).update(files);
         }
         memory
+    }
+
+    /// Lets calls start background commands, which end with this state.
+    #[must_use]
+    pub fn with_jobs(self) -> Self {
+        Self { jobs: Some(Arc::default()), ..self }
+    }
+
+    /// Returns the background commands of the session.
+    pub fn jobs(&self) -> Option<&Arc<JobTable>> {
+        self.jobs.as_ref()
     }
 
     /// Returns the key-value storage of a tool.

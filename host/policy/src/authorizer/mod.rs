@@ -75,7 +75,8 @@ pub enum DecisionOutcome {
 ///
 /// let authorizer = Authorizer::new(ApprovalMode::Ask, true);
 /// let directory = WorkspacePath::parse("", None)?;
-/// let effect = Effect::Command { line: "make test".to_owned(), directory };
+/// let line = "make test".to_owned();
+/// let effect = Effect::Command { line, directory, background: false };
 /// match authorizer.authorize(ToolId::new("bash", ""), "{}", effect) {
 ///     Authorization::Allow(permit, _) => panic!("no rule allows {:?}", permit.effect()),
 ///     Authorization::Deny(denial) => panic!("{}", denial.reason),
@@ -185,6 +186,7 @@ impl Authorizer {
             // The tool that proposes a plan has no influence on the mode that follows.
             Effect::Plan { text, then: _ } => Effect::Plan { text, then: self.mode_after_plan() },
             Effect::Command { .. }
+            | Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
             | Effect::Confirmed => effect,
@@ -266,7 +268,8 @@ impl Authorizer {
     fn issue_permit(&self, tool: ToolId<'_>, effect: Effect) -> Permit {
         let workspace_access = match &effect {
             Effect::Command { line, .. } => self.policy.workspace_access(tool, line),
-            Effect::Write { .. }
+            Effect::Input { .. }
+            | Effect::Write { .. }
             | Effect::Fetch { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => WorkspaceAccess::default(),
@@ -299,6 +302,7 @@ impl Authorizer {
         match permit.into_effect() {
             Effect::Plan { then, .. } => self.set_mode(then),
             Effect::Command { .. }
+            | Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
             | Effect::Confirmed => {}

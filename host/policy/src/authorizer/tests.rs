@@ -10,7 +10,11 @@ use super::super::{
 use super::*;
 
 fn command(line: &str) -> Effect {
-    Effect::Command { line: line.into(), directory: WorkspacePath::parse("", None).unwrap() }
+    Effect::Command {
+        line: line.into(),
+        directory: WorkspacePath::parse("", None).unwrap(),
+        background: false,
+    }
 }
 
 fn write(path: &str) -> Effect {
@@ -493,4 +497,34 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn input_of_a_background_command_follows_the_mode_and_strict_rules_but_no_allow_rule() {
+    let rules = "[commands]\nallow = [\"python3 *\", \"echo *\"]\nask = [\"make *\"]\n\
+        deny = [\"git push *\"]\n";
+    let layer = PolicyLayer::parse(PolicyLevel::User, "p.toml", rules).unwrap();
+    let mut policy = Policy::default();
+    policy.add_layer(layer);
+    let policy = Arc::new(policy);
+    for (mode, text, expected) in [
+        (ApprovalMode::Ask, "echo x\n", Verdict::Ask),
+        (ApprovalMode::AutoEdit, "echo x\n", Verdict::Ask),
+        (ApprovalMode::Plan, "echo x\n", Verdict::Deny),
+        // The `allow` list does not contain it, so it needs approval in every mode.
+        (ApprovalMode::Auto, "echo x\n", Verdict::Ask),
+        (ApprovalMode::Auto, "make all\n", Verdict::Ask),
+        (ApprovalMode::Auto, "git push origin\n", Verdict::Deny),
+        (ApprovalMode::Auto, "cd x\ngit -C . push\n", Verdict::Deny),
+    ] {
+        let authorizer = Authorizer::new(mode, true).with_policy(Arc::clone(&policy));
+        let effect = Effect::Input { line: "python3 -i".into(), text: text.into() };
+        let explanation = authorizer.explain(ToolId::new("jobs", ""), &effect);
+        assert_eq!(explanation.outcome.verdict(), expected, "{mode} {text:?}");
+        assert_eq!(effect.scope("jobs"), None, "each input needs its own approval");
+    }
+    let free = Authorizer::new(ApprovalMode::Auto, true);
+    let effect = Effect::Input { line: "sh".into(), text: "rm x\n".into() };
+    let outcome = free.explain(ToolId::new("jobs", ""), &effect).outcome;
+    assert_eq!(outcome.verdict(), Verdict::Allow);
 }

@@ -19,16 +19,20 @@ pub(crate) struct RuleMatchInput<'a> {
 
 impl<'a> ActionText<'a> {
     pub(crate) fn of(act: &Action<'a>) -> Self {
-        Self(if let Action::Command(line) = act { flatten(line) } else { Cow::Borrowed("") })
+        Self(match act {
+            Action::Command(line) | Action::Input(line) => flatten(line),
+            Action::Read(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => {
+                Cow::Borrowed("")
+            }
+        })
     }
 }
 
 impl<'a> RuleMatchInput<'a> {
     pub(crate) fn new(tool: ToolId<'a>, act: &'a Action<'a>, text: &'a ActionText<'a>) -> Self {
-        let line = if let Action::Command(line) = act {
-            Some(CommandLine::parse(line, &text.0))
-        } else {
-            None
+        let line = match act {
+            Action::Command(line) | Action::Input(line) => Some(CommandLine::parse(line, &text.0)),
+            Action::Read(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
         };
         Self { tool, act, line, budget: MatchBudget::for_decision() }
     }
@@ -52,7 +56,7 @@ impl PolicyRule {
     fn is_about(&self, act: &Action<'_>) -> bool {
         matches!(
             (&self.pattern, act),
-            (RulePattern::Command(_), Action::Command(_))
+            (RulePattern::Command(_), Action::Command(_) | Action::Input(_))
                 | (RulePattern::Read(_), Action::Read(_))
                 | (RulePattern::Write(_), Action::Write(_))
         )
@@ -74,10 +78,16 @@ impl PolicyRule {
             return if self.is_about(act) { unknown(verdict) } else { PatternMatch::No };
         }
         match (&self.pattern, act) {
-            (RulePattern::Command(pattern), Action::Command(_)) => line.as_ref().map_or_else(
-                || unknown(verdict),
-                |line| pattern.matches_within(line, verdict, budget),
-            ),
+            // What a program makes of its input is unknown, so no rule allows it.
+            (RulePattern::Command(_), Action::Input(_)) if verdict == Verdict::Allow => {
+                PatternMatch::No
+            }
+            (RulePattern::Command(pattern), Action::Command(_) | Action::Input(_)) => {
+                line.as_ref().map_or_else(
+                    || unknown(verdict),
+                    |line| pattern.matches_within(line, verdict, budget),
+                )
+            }
             (RulePattern::Read(pattern), Action::Read(path))
             | (RulePattern::Write(pattern), Action::Write(Some(path))) => {
                 pattern.matches_within(path, verdict, budget)
@@ -107,7 +117,11 @@ impl PolicyRule {
             }
             (
                 RulePattern::Tool,
-                Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use,
+                Action::Command(_)
+                | Action::Input(_)
+                | Action::Write(_)
+                | Action::Fetch { .. }
+                | Action::Use,
             ) => PatternMatch::Yes,
             (
                 RulePattern::Command(_)

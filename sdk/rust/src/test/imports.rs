@@ -12,7 +12,9 @@ use crate::agents::{AgentError, Answer};
 use crate::bindings::cofferdam::plugin::commands as wit;
 use crate::commands::{Command, CommandError, CommandOutput};
 use crate::http::{HttpError, Request, Response};
+use crate::jobs::JobError;
 use crate::plans::PlanError;
+use crate::test::{JobReply, JobRequest};
 use crate::{Capability, Denial};
 
 type AnswerFn<A, T, E> = Option<Box<dyn FnMut(&A) -> Result<T, E>>>;
@@ -22,6 +24,7 @@ type AnswerFn<A, T, E> = Option<Box<dyn FnMut(&A) -> Result<T, E>>>;
 pub(super) struct TestImports {
     pub(super) requested: Vec<Capability>,
     pub(super) command: AnswerFn<Command, CommandOutput, CommandError>,
+    pub(super) job: AnswerFn<JobRequest, JobReply, JobError>,
     pub(super) plan: AnswerFn<str, String, PlanError>,
     pub(super) task: AnswerFn<str, Answer, AgentError>,
     pub(super) request: AnswerFn<Request, Response, HttpError>,
@@ -131,6 +134,54 @@ pub(crate) mod commands {
             stderr: output.stderr,
             elapsed: u64::try_from(output.elapsed.as_nanos()).unwrap_or(u64::MAX),
         })
+    }
+}
+
+pub(crate) mod jobs {
+    use super::*;
+    use crate::jobs::{Job, JobOutput, JobStart, WaitCondition};
+
+    fn answer(request: &JobRequest) -> Result<JobReply, JobError> {
+        with_imports(|imports| {
+            imports.check(&[Capability::RunCommands], "run commands").map_err(JobError::Denied)?;
+            answer_fn(&mut imports.job, "on_job")(request)
+        })
+    }
+
+    pub(crate) fn start(job: &JobStart) -> Result<u32, JobError> {
+        match answer(&JobRequest::Start(job.clone()))? {
+            JobReply::Started(id) => Ok(id),
+            other => panic!("the test answered a start with {other:?}"),
+        }
+    }
+
+    pub(crate) fn list_jobs() -> Result<Vec<Job>, JobError> {
+        match answer(&JobRequest::List)? {
+            JobReply::Jobs(jobs) => Ok(jobs),
+            other => panic!("the test answered a list with {other:?}"),
+        }
+    }
+
+    pub(crate) fn read(id: u32, until: WaitCondition, timeout: u64) -> Result<JobOutput, JobError> {
+        let timeout = Duration::from_nanos(timeout);
+        match answer(&JobRequest::Read { id, until, timeout })? {
+            JobReply::Output(output) => Ok(output),
+            other => panic!("the test answered a read with {other:?}"),
+        }
+    }
+
+    pub(crate) fn write(id: u32, text: &str, close: bool) -> Result<(), JobError> {
+        match answer(&JobRequest::Write { id, text: text.to_owned(), close })? {
+            JobReply::Written => Ok(()),
+            other => panic!("the test answered a write with {other:?}"),
+        }
+    }
+
+    pub(crate) fn stop(id: u32) -> Result<JobOutput, JobError> {
+        match answer(&JobRequest::Stop(id))? {
+            JobReply::Output(output) => Ok(output),
+            other => panic!("the test answered a stop with {other:?}"),
+        }
     }
 }
 

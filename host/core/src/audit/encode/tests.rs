@@ -46,6 +46,7 @@ fn r114_a_key_at_the_cut_is_redacted_completely() {
         let effect = policy::Effect::Command {
             line,
             directory: policy::WorkspacePath::parse("", None).expect("a path"),
+            background: false,
         };
         let ruled =
             RecordedOutcome::Denied(Denial::without_remedy(DenialCode::Mode, "not in this mode."));

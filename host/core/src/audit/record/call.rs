@@ -61,6 +61,17 @@ pub struct CallEndRecord {
     pub contacted: Option<ContactsRecord>,
 }
 
+/// A background command that has ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BackgroundEndRecord {
+    /// The call that started the command, and its tool.
+    #[serde(flatten)]
+    pub actor: CallActor,
+    /// The command. Its ending is `None` if the host stopped it.
+    pub command: CommandRun,
+}
+
 /// A command that a call started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]

@@ -15,6 +15,16 @@ pub enum EffectRecord {
         line: String,
         /// The working directory.
         directory: String,
+        /// Whether the command continues after the call.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        background: bool,
+    },
+    /// A tool wants to write to the standard input of a background command.
+    Input {
+        /// The line of the background command.
+        line: String,
+        /// The text.
+        text: String,
     },
     /// A tool wants to change files of the workspace.
     Write {

@@ -14,7 +14,8 @@ use super::chain::ChainEnd;
 use super::principal::Principal;
 use crate::policy::{ApprovalMode, SandboxLevel, Verdict};
 pub use call::{
-    CallActor, CallEndRecord, CommandEnd, CommandRun, ContactRecord, ContactsRecord, TouchedRecord,
+    BackgroundEndRecord, CallActor, CallEndRecord, CommandEnd, CommandRun, ContactRecord,
+    ContactsRecord, TouchedRecord,
 };
 pub use effect::{ApprovedScope, ChangeAct, DecisionAuthority, EffectRecord, PathChangeRecord};
 pub use setting::SettingChange;
@@ -112,6 +113,8 @@ pub enum RecordKind {
     },
     /// The end of a call that ran.
     Ended(Box<CallEndRecord>),
+    /// The end of a background command, with its changes.
+    BackgroundEnded(Box<BackgroundEndRecord>),
     /// A call was refused before any of it ran.
     Refused {
         /// The id of the call.
@@ -171,6 +174,7 @@ impl RecordKind {
             | Self::Session { .. }
             | Self::Request { .. }
             | Self::Ended(_)
+            | Self::BackgroundEnded(_)
             | Self::Refused { .. } => SyncPolicy::Deferred,
             Self::Decided { decision: Verdict::Ask | Verdict::Deny, .. } => SyncPolicy::Deferred,
         }

@@ -9,6 +9,7 @@ use crate::sandbox::call_state::CallState;
 use crate::sandbox::commands::CommandsHost;
 use crate::sandbox::declaration::ListedTool;
 use crate::sandbox::failure::CallFailure;
+use crate::sandbox::jobs::JobsHost;
 use crate::sandbox::output::{ContentBody, ReturnedContent, ReturnedOutput};
 use crate::sandbox::plans::PlansHost;
 use crate::sandbox::progress::ProgressHost;
@@ -21,7 +22,7 @@ use self::generated::exports::cofferdam::plugin::tools;
 
 pub(in crate::sandbox) use self::generated::PluginFullPre;
 pub(in crate::sandbox) use self::generated::cofferdam::plugin::{
-    agents, commands, plans, progress, state, workspace,
+    agents, commands, jobs, plans, progress, state, workspace,
 };
 
 mod generated {
@@ -38,6 +39,7 @@ mod generated {
         imports: {
             "cofferdam:plugin/agents.delegate": async,
             "cofferdam:plugin/commands.run": async,
+            "cofferdam:plugin/jobs": async,
             "cofferdam:plugin/plans.present": async,
             "cofferdam:plugin/workspace.open-walk": trappable,
             "cofferdam:plugin/workspace.[method]walk.next-entries": async | trappable,
@@ -61,6 +63,7 @@ pub(in crate::sandbox) fn add_to_linker(linker: &mut Linker<CallState>) -> wasmt
     plugin::types::add_to_linker::<_, HasSelf<CallState>>(linker, |state| state)?;
     workspace::add_to_linker::<_, HasWorkspaceView>(linker, WorkspaceView::of)?;
     commands::add_to_linker::<_, HasSelf<CommandsHost>>(linker, |state| &mut state.commands)?;
+    jobs::add_to_linker::<_, HasSelf<JobsHost>>(linker, |state| &mut state.jobs)?;
     plans::add_to_linker::<_, HasSelf<PlansHost>>(linker, |state| &mut state.plans)?;
     agents::add_to_linker::<_, HasSelf<AgentsHost>>(linker, |state| &mut state.agents)?;
     state::add_to_linker::<_, HasSelf<ToolStateHost>>(linker, |state| &mut state.tool_state)?;

@@ -162,6 +162,7 @@ impl NetworkReach {
             effect @ Effect::Fetch { .. } if effect == target.effect() => target.host(),
             Effect::Fetch { .. }
             | Effect::Command { .. }
+            | Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {

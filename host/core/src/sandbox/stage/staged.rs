@@ -122,6 +122,7 @@ impl Staged {
             Effect::Write { changes, .. } if changes == self.changes => {}
             Effect::Write { .. }
             | Effect::Command { .. }
+            | Effect::Input { .. }
             | Effect::Fetch { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {

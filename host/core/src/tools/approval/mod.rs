@@ -15,7 +15,9 @@ use crate::policy::{
     ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, PendingApproval, Permit,
     Policy, ScopeApproval,
 };
-use crate::sandbox::{CommandChangeJudge, Gate, GateRuling, ListedFiles, PlanApprovalGate};
+use crate::sandbox::{
+    CommandChangeJudge, Gate, GateRuling, JobRecorder, ListedFiles, PlanApprovalGate,
+};
 use crate::tools::audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,
@@ -219,6 +221,19 @@ impl SessionApprovals {
         })
     }
 
+    /// Creates the receiver of the records of background commands that a call starts.
+    pub(in crate::tools) fn job_recorder(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+    ) -> JobRecorder {
+        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
+        Arc::new(move |ran| {
+            if let Some(sink) = approvals.audit_sink.get() {
+                sink.record_background_end(&subject, ran);
+            }
+        })
+    }
+
     /// Creates the gate that shows the plan of a running call. It ends plan mode if the user
     /// accepts the plan.
     pub(in crate::tools) fn plan_gate(
@@ -414,6 +429,7 @@ impl SessionApprovals {
 fn effect_name(effect: &Effect) -> &'static str {
     match effect {
         Effect::Command { .. } => "command",
+        Effect::Input { .. } => "input",
         Effect::Write { .. } => "write",
         Effect::Fetch { .. } => "fetch",
         Effect::Confirmed => "call",
@@ -454,7 +470,13 @@ pub(in crate::tools) fn rejection_text(
         text.push_str(" Before the rejection, the same call already did the following:");
         for effect in before {
             let _ = match effect {
-                Effect::Command { line, .. } => write!(text, "\n- ran `{line}`"),
+                Effect::Command { line, background: false, .. } => {
+                    write!(text, "\n- ran `{line}`")
+                }
+                Effect::Command { line, background: true, .. } => {
+                    write!(text, "\n- started `{line}` in the background")
+                }
+                Effect::Input { line, .. } => write!(text, "\n- sent input to `{line}`"),
                 Effect::Write { changes, .. } => {
                     changes.iter().try_for_each(|change| write!(text, "\n- {change}"))
                 }

@@ -10,7 +10,7 @@ use crate::policy::{
     AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Tier, Verdict, VerdictReason,
     WorkspacePath,
 };
-use crate::sandbox::ComponentDigest;
+use crate::sandbox::{ComponentDigest, RanCommand};
 use crate::tools::PluginProvenance;
 
 /// An approver that approves the scope of every question, and counts the questions.
@@ -55,6 +55,7 @@ impl AuditSink for DiskAuditSink {
         self.check_space()
     }
     fn record_end(&self, _: &CallIdentity, _: &FinishedCallRecord) {}
+    fn record_background_end(&self, _: &CallIdentity, _: &RanCommand) {}
     fn record_refusal(&self, _: &ToolCall, _: &str) {}
 }
 
@@ -74,6 +75,7 @@ fn command_effect(line: &str) -> Effect {
     Effect::Command {
         line: line.into(),
         directory: WorkspacePath::parse("", None).expect("a path"),
+        background: false,
     }
 }
 
@@ -127,6 +129,7 @@ impl AuditSink for DecisionLog {
         Ok(())
     }
     fn record_end(&self, _: &CallIdentity, _: &FinishedCallRecord) {}
+    fn record_background_end(&self, _: &CallIdentity, _: &RanCommand) {}
     fn record_refusal(&self, _: &ToolCall, _: &str) {}
 }
 

@@ -82,6 +82,8 @@ impl Dispatcher {
             gate: self.approvals.gate(&ready.identity, verdicts, cancel),
             change_judge: self.approvals.change_judge(&ready.identity),
             history: self.settler.history.clone(),
+            jobs: self.session_state.jobs().cloned(),
+            job_recorder: self.approvals.job_recorder(&ready.identity),
             plan_gate: self.approvals.plan_gate(&ready.identity, verdicts, cancel),
             tool_state: self
                 .session_state

@@ -1,0 +1,189 @@
+//! Commands that continue while their caller does something else.
+//!
+//! A background command has a private view of the workspace, or a read-only workspace. It needs
+//! neither a turn nor the end of other commands. It ends at the latest when this process ends.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::streams::{BackgroundInput, BackgroundOutput, create_streams};
+use super::supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
+use super::{
+    CommandEnding, CommandFailure, CommandWorkspace, DRAIN_TIMEOUT, MAX_DETAIL_LEN, ProxyFactory,
+};
+use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
+use crate::{CommandLocation, CommandSandbox};
+use cofferdam_policy::{Effect, Permit, SandboxLevel, WorkspaceAccess};
+
+/// The bytes of output that are read at once.
+const CHUNK_LEN: usize = 64 << 10;
+
+/// The standard streams of a background command.
+///
+/// This enum is closed: each kind is created differently.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackgroundStreams {
+    /// One pipe for the input, and one for both outputs, so that they stay in order.
+    #[default]
+    Pipes,
+    /// A pseudo-terminal of 120 columns and 40 lines.
+    Terminal,
+}
+
+/// A command that runs in the background. If the value is dropped, the command is killed and its
+/// changes are discarded.
+pub struct BackgroundCommand {
+    supervisor: SupervisorHandle,
+    output: BackgroundOutput,
+    started: Instant,
+    has_ended: bool,
+    /// The beginning of the output, which explains a failed start.
+    first_output: Vec<u8>,
+}
+
+/// News of a background command.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BackgroundEvent {
+    /// The command wrote this.
+    Output(Vec<u8>),
+    /// The command has ended.
+    Ended(BackgroundEnding),
+}
+
+/// The end of a background command.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct BackgroundEnding {
+    /// The way in which it ended, or why it did not run. A stopped command counts as timed out.
+    pub ending: Result<CommandEnding, CommandFailure>,
+    /// The rest of the output.
+    pub output: Vec<u8>,
+    /// The time from the start of the command to its end.
+    pub duration: Duration,
+    /// Notices about changes to protected paths that were undone.
+    pub notices: Vec<String>,
+    /// The changes of the command, none of which is in the workspace yet.
+    pub changes: Option<CommandChanges>,
+}
+
+/// Starts the command of the permit in the background.
+///
+/// `proxy` returns what starts the proxy for the hosts that the rules list.
+///
+/// # Errors
+/// The command could not be started. Without a private view of the workspace, only commands with a
+/// read-only workspace run in the background.
+pub async fn start_in_background(
+    permit: Permit,
+    workspace: CommandWorkspace<'_>,
+    commands: &CommandSandbox,
+    streams: BackgroundStreams,
+    proxy: Option<ProxyFactory<'_>>,
+) -> Result<(BackgroundCommand, BackgroundInput), CommandFailure> {
+    let access = permit.workspace_access().clone();
+    let Effect::Command { line, directory, background: true } = permit.into_effect() else {
+        return Err(CommandFailure::NotACommand);
+    };
+    let level = SandboxLevel::Full;
+    let directory = workspace
+        .resolve(Path::new(directory.as_fs_path()))
+        .map_err(|source| CommandFailure::Directory { directory: directory.to_string(), source })?;
+    check_background(commands, workspace.root)?;
+    let view = match access {
+        WorkspaceAccess::ReadOnly(_) => PlannedView::ReadOnly,
+        WorkspaceAccess::ReadWrite => commands
+            .create_layer(workspace.root)
+            .map_err(CommandFailure::Start)?
+            .map(PlannedView::Layer)
+            .ok_or(ViewUnavailable::Namespaces)?,
+    };
+    let place = CommandLocation {
+        workspace: workspace.root,
+        directory: &directory,
+        protected: workspace.protected,
+    };
+    let (plan, output, input) = create_streams(streams).map_err(CommandFailure::Start)?;
+    let started = Instant::now();
+    let proxy = proxy.map(|new| new());
+    let started_supervisor =
+        SupervisorHandle::start(commands, &line, level, place, view, plan, proxy);
+    let (supervisor, ..) = started_supervisor.await?;
+    let (has_ended, first_output) = (false, Vec::new());
+    Ok((BackgroundCommand { supervisor, output, started, has_ended, first_output }, input))
+}
+
+/// Checks whether commands can run in the background in a workspace.
+///
+/// # Errors
+/// The reason why they cannot: they have no private view, so they would stop all other commands.
+pub fn check_background(commands: &CommandSandbox, workspace: &Path) -> Result<(), CommandFailure> {
+    Ok(commands.private_view(workspace)?)
+}
+
+impl BackgroundCommand {
+    /// Waits for the next news. Returns `None` after the end. This is cancel-safe.
+    pub async fn next(&mut self) -> Option<BackgroundEvent> {
+        if self.has_ended {
+            return None;
+        }
+        let mut buffer = vec![0; CHUNK_LEN];
+        loop {
+            tokio::select! {
+                count = self.output.read(&mut buffer), if self.output.is_open() => {
+                    if count > 0 {
+                        buffer.truncate(count);
+                        self.keep_beginning(&buffer);
+                        return Some(BackgroundEvent::Output(buffer));
+                    }
+                }
+                report = self.supervisor.wait_for_report() => {
+                    return Some(BackgroundEvent::Ended(self.finish(report).await));
+                }
+            }
+        }
+    }
+
+    /// Ends the command with all of its processes, and collects its changes. Returns `None` after
+    /// the end.
+    pub async fn stop(&mut self) -> Option<BackgroundEnding> {
+        if self.has_ended {
+            return None;
+        }
+        let report = self.supervisor.stop(StopWait::ForChanges).await;
+        let report = report.unwrap_or_else(ExitReport::timed_out);
+        Some(self.finish(Ok(report)).await)
+    }
+
+    async fn finish(&mut self, report: Result<ExitReport, CommandFailure>) -> BackgroundEnding {
+        self.has_ended = true;
+        let mut output = Vec::new();
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, async {
+            let mut buffer = vec![0; CHUNK_LEN];
+            // The buffer of a pipe or a terminal bounds this: all processes have ended.
+            while let count @ 1.. = self.output.read(&mut buffer).await {
+                output.extend_from_slice(&buffer[..count]);
+            }
+        })
+        .await;
+        self.keep_beginning(&output);
+        let duration = self.started.elapsed();
+        let (ending, notices, changes) = match report {
+            Err(failure) => (Err(failure), Vec::new(), None),
+            Ok(ExitReport { ending: Ok(ending), notices, changes }) => {
+                (Ok(ending), notices, changes)
+            }
+            Ok(ExitReport { ending: Err(source), notices: mut details, .. }) => {
+                let printed = String::from_utf8_lossy(&self.first_output);
+                details.push(printed.trim().chars().take(MAX_DETAIL_LEN).collect());
+                (Err(CommandFailure::Sandbox { source, details }), Vec::new(), None)
+            }
+        };
+        BackgroundEnding { ending, output, duration, notices, changes }
+    }
+
+    fn keep_beginning(&mut self, output: &[u8]) {
+        let room = MAX_DETAIL_LEN.saturating_sub(self.first_output.len());
+        self.first_output.extend_from_slice(&output[..room.min(output.len())]);
+    }
+}

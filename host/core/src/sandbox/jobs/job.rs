@@ -1,0 +1,384 @@
+//! One background command: its state, and the task that drives it.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::JobId;
+use super::output::{JobOutput, NewOutput};
+use crate::policy::{ComponentDigest, Denial, DenialCode, SandboxLevel};
+use crate::sandbox::CommandEnding;
+use crate::sandbox::command_changes::{CommandChangeContext, SettledCommand};
+use crate::sandbox::commands::{RanCommand, describe_refused_connections};
+use crate::sandbox::egress::EgressProxy;
+use crate::sandbox::gate::{Gate, GateRuling};
+use cofferdam_confine::process::{
+    BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundInput, CommandFailure,
+};
+
+/// The time for a program to read its input.
+const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time without output after which a reader that waits for output gets it.
+const QUIET_TIME: Duration = Duration::from_millis(200);
+/// The longest that a reader waits for more output after the first.
+const MAX_COLLECT_TIME: Duration = Duration::from_secs(2);
+/// The number of notices that are kept.
+const MAX_NOTICES: usize = 100;
+
+/// The reason of a stop that the model, the user or the end of the session caused.
+const ON_REQUEST: &str = "on request";
+
+/// Receives the record of a job that has ended, for the audit log.
+pub type JobRecorder = Arc<dyn Fn(&RanCommand) + Send + Sync>;
+
+/// The state of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum JobStatus {
+    /// The command runs, or its changes are being committed.
+    Running,
+    /// The command exited with this code, which is 128 plus the signal if a signal ended it.
+    Exited(i32),
+    /// The host ended the command: `on request`, or another end of a sentence.
+    Stopped(String),
+    /// The command did not run, for this reason.
+    Failed(String),
+}
+
+/// A background command of a session.
+pub struct Job {
+    id: JobId,
+    description: JobDescription,
+    started: Instant,
+    shared: Arc<SharedJob>,
+    /// Ends the command. Also cancelled when the job is dropped.
+    stop: CancellationToken,
+    input: tokio::sync::Mutex<Option<BackgroundInput>>,
+}
+
+/// What a job runs.
+#[derive(Clone, Debug)]
+pub(super) struct JobDescription {
+    pub(super) line: String,
+    pub(super) directory: String,
+    pub(super) terminal: bool,
+    /// The component that started it.
+    pub(super) owner: ComponentDigest,
+}
+
+/// What the task of a job needs.
+pub(super) struct JobContext {
+    pub(super) changes: CommandChangeContext,
+    pub(super) proxy: Option<EgressProxy>,
+    pub(super) recorder: JobRecorder,
+    /// The time limit that the user set for commands.
+    pub(super) max_time: Option<Duration>,
+}
+
+/// The part of a job that its task changes.
+struct SharedJob {
+    state: Mutex<JobState>,
+    /// Incremented by each change of the state.
+    version: watch::Sender<u64>,
+}
+
+struct JobState {
+    output: JobOutput,
+    status: JobStatus,
+    notices: Vec<String>,
+    /// The number of notices that were read.
+    read_notices: usize,
+    duration: Option<Duration>,
+}
+
+/// What a reader gets.
+#[derive(Debug)]
+pub(super) struct JobReading {
+    pub(super) status: JobStatus,
+    pub(super) output: NewOutput,
+    pub(super) notices: Vec<String>,
+}
+
+impl Job {
+    /// Starts the task of a running command.
+    pub(super) fn start(
+        id: JobId,
+        description: JobDescription,
+        (command, input): (BackgroundCommand, BackgroundInput),
+        context: JobContext,
+    ) -> Self {
+        let state = JobState {
+            output: JobOutput::default(),
+            status: JobStatus::Running,
+            notices: Vec::new(),
+            read_notices: 0,
+            duration: None,
+        };
+        let shared =
+            Arc::new(SharedJob { state: Mutex::new(state), version: watch::Sender::new(0) });
+        let stop = CancellationToken::new();
+        let line_sha256 = ComponentDigest::compute(description.line.as_bytes());
+        let task = JobTask { shared: Arc::clone(&shared), stop: stop.clone(), line_sha256 };
+        tokio::spawn(task.run(command, context));
+        let input = tokio::sync::Mutex::new(Some(input));
+        Self { id, description, started: Instant::now(), shared, stop, input }
+    }
+
+    /// Returns the ID.
+    pub fn id(&self) -> JobId {
+        self.id
+    }
+
+    /// Returns the command line.
+    pub fn line(&self) -> &str {
+        &self.description.line
+    }
+
+    /// Returns the working directory, relative to the workspace.
+    pub fn directory(&self) -> &str {
+        &self.description.directory
+    }
+
+    /// Returns whether the command has a pseudo-terminal.
+    pub fn has_terminal(&self) -> bool {
+        self.description.terminal
+    }
+
+    /// Returns the state.
+    pub fn status(&self) -> JobStatus {
+        self.shared.lock().status.clone()
+    }
+
+    /// Returns the time since the start, or from start to end.
+    pub fn elapsed(&self) -> Duration {
+        self.shared.lock().duration.unwrap_or_else(|| self.started.elapsed())
+    }
+
+    /// Returns the number of bytes of output that the model has not read.
+    pub fn unread(&self) -> u64 {
+        self.shared.lock().output.unread()
+    }
+
+    /// Returns the last `most` bytes of output. They stay unread for the model.
+    pub fn output_tail(&self, most: usize) -> String {
+        self.shared.lock().output.tail(most)
+    }
+
+    /// Returns all notices about the changes of the command. They stay unread for the model.
+    pub fn notices(&self) -> Vec<String> {
+        self.shared.lock().notices.clone()
+    }
+
+    /// Ends the command with all of its processes. [`Self::wait_for_end`] waits for that.
+    pub fn request_stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Waits until the command has ended and its changes are committed or discarded.
+    pub async fn wait_for_end(&self) {
+        let mut version = self.shared.version.subscribe();
+        while self.status() == JobStatus::Running && version.changed().await.is_ok() {}
+    }
+
+    /// Waits until there is unread output that has paused for a moment, or the command has ended.
+    pub(super) async fn wait_for_output(&self) {
+        let mut version = self.shared.version.subscribe();
+        while self.status() == JobStatus::Running && self.unread() == 0 {
+            if version.changed().await.is_err() {
+                return;
+            }
+        }
+        let _ = tokio::time::timeout(MAX_COLLECT_TIME, async {
+            while self.status() == JobStatus::Running
+                && tokio::time::timeout(QUIET_TIME, version.changed()).await.is_ok()
+            {}
+        })
+        .await;
+    }
+
+    /// Takes the unread output and notices.
+    pub(super) fn take_news(&self) -> JobReading {
+        let mut state = self.shared.lock();
+        let status = state.status.clone();
+        let output = state.output.take(status != JobStatus::Running);
+        let notices = state.notices[state.read_notices..].to_vec();
+        state.read_notices = state.notices.len();
+        JobReading { status, output, notices }
+    }
+
+    /// Writes to the standard input of the command.
+    ///
+    /// # Errors
+    /// The input is closed, or the program does not read it.
+    pub(super) async fn write(&self, text: &str, close: bool) -> Result<(), String> {
+        let mut input = self.input.lock().await;
+        let Some(open) = input.as_mut() else { return Err("its input is closed".to_owned()) };
+        let mut written = 0;
+        let writing = async {
+            while let Some(rest @ [_, ..]) = text.as_bytes().get(written..) {
+                written += open.write(rest).await?;
+            }
+            Ok::<_, std::io::Error>(())
+        };
+        let result = match tokio::time::timeout(INPUT_TIMEOUT, writing).await {
+            Ok(result) => result.map_err(|error| error.to_string()),
+            Err(_) => Err(format!(
+                "the program read {written} of {} bytes in {} s",
+                text.len(),
+                INPUT_TIMEOUT.as_secs()
+            )),
+        };
+        if close {
+            *input = None;
+        }
+        result
+    }
+
+    pub(super) fn owner(&self) -> &ComponentDigest {
+        &self.description.owner
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Job")
+            .field("id", &self.id)
+            .field("description", &self.description)
+            .field("status", &self.status())
+            .finish_non_exhaustive()
+    }
+}
+
+impl SharedJob {
+    fn lock(&self) -> std::sync::MutexGuard<'_, JobState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn update(&self, change: impl FnOnce(&mut JobState)) {
+        change(&mut self.lock());
+        self.version.send_modify(|version| *version += 1);
+    }
+}
+
+/// The task that drives a job to its end.
+struct JobTask {
+    shared: Arc<SharedJob>,
+    stop: CancellationToken,
+    line_sha256: ComponentDigest,
+}
+
+impl JobTask {
+    async fn run(self, mut command: BackgroundCommand, context: JobContext) {
+        // Without a limit, this waits for longer than any session.
+        let limit = context.max_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX)));
+        let deadline = tokio::time::sleep(limit);
+        tokio::pin!(deadline);
+        let mut stopped = None;
+        let ended = loop {
+            tokio::select! {
+                event = command.next() => match event {
+                    Some(BackgroundEvent::Output(bytes)) => {
+                        self.shared.update(|state| state.output.push(&bytes));
+                    }
+                    Some(BackgroundEvent::Ended(ending)) => break Some(ending),
+                    Some(_) => {}
+                    None => break None,
+                },
+                () = self.stop.cancelled() => {
+                    stopped = Some(ON_REQUEST.to_owned());
+                    break command.stop().await;
+                }
+                () = &mut deadline => {
+                    stopped = Some(format!(
+                        "at its time limit of {} s (`max_seconds` under [commands] in the \
+                            configuration)",
+                        limit.as_secs()
+                    ));
+                    break command.stop().await;
+                }
+            }
+        };
+        match ended {
+            Some(ending) => self.finish(ending, stopped, context).await,
+            // Nothing ends a command twice.
+            None => self.shared.update(|state| {
+                state.status = JobStatus::Failed("its end was lost".to_owned());
+            }),
+        }
+    }
+
+    /// Decides on the changes of the command, and records its end.
+    async fn finish(self, ended: BackgroundEnding, stopped: Option<String>, context: JobContext) {
+        let BackgroundEnding { ending, output, duration, mut notices, changes, .. } = ended;
+        self.shared.update(|state| state.output.push(&output));
+        let connections = context.proxy.as_ref().map(EgressProxy::finish).unwrap_or_default();
+        notices.extend(describe_refused_connections(&connections));
+        let settled = match changes {
+            Some(changes) => {
+                let context = CommandChangeContext { gate: deny_all(), ..context.changes.clone() };
+                context.workspace.links_may_change();
+                context.settle(changes).await.unwrap_or_else(|error| {
+                    notices.push(format!("all changes of the command were discarded: {error}"));
+                    SettledCommand::default()
+                })
+            }
+            None => SettledCommand::default(),
+        };
+        notices.extend(settled.notices);
+        let record = RanCommand {
+            line_sha256: self.line_sha256,
+            level: SandboxLevel::Full,
+            ending: ending.as_ref().ok().copied().filter(|_| stopped.is_none()),
+            remarks: notices.clone(),
+            changes: settled.committed,
+            connections,
+            changed_files: settled.listed,
+        };
+        (context.recorder)(&record);
+        let status = describe_ending(&ending, stopped);
+        self.shared.update(|state| {
+            notices.truncate(MAX_NOTICES);
+            state.notices.extend(notices);
+            state.status = status;
+            state.duration = Some(duration);
+        });
+    }
+}
+
+fn describe_ending(
+    ending: &Result<CommandEnding, CommandFailure>,
+    stopped: Option<String>,
+) -> JobStatus {
+    match (ending, stopped) {
+        (Err(failure), _) => JobStatus::Failed(failure.to_string()),
+        (Ok(_), Some(reason)) => JobStatus::Stopped(reason),
+        (Ok(CommandEnding::Exited(code)), None) => JobStatus::Exited(*code),
+        (Ok(CommandEnding::Killed(_)), None) => {
+            JobStatus::Stopped("with too many processes".to_owned())
+        }
+        (Ok(CommandEnding::TimedOut), None) => JobStatus::Stopped(ON_REQUEST.to_owned()),
+    }
+}
+
+/// Returns a gate for changes that need an approval of their own. A job can end at any time, when
+/// nobody expects a question.
+fn deny_all() -> Gate {
+    Arc::new(|_| {
+        let denial = Denial::new(
+            DenialCode::NobodyToAsk,
+            "it needs an approval of its own, and a background command can end when nobody \
+                expects a question.",
+            "Run the command in the foreground, or make this change with another tool.",
+        );
+        Box::pin(std::future::ready(GateRuling::Denied(denial)))
+    })
+}
