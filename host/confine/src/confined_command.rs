@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -9,6 +10,12 @@ use super::error::{ConfineError, ConfineStep};
 use super::link::SupervisorLink;
 use super::protocol::{ChildReadiness, CommandJob, ConfinementSpec};
 use crate::os;
+
+/// The exit code of a process that could not prepare itself. The supervisor gets the reason on the
+/// link.
+pub(crate) const PREPARATION_FAILED: i32 = 71;
+/// The exit code of a command that could not be executed, as in a shell.
+const EXECUTION_FAILED: i32 = 126;
 
 /// Reads its restrictions from standard input, confines this process and executes the command.
 ///
@@ -20,13 +27,29 @@ pub fn exec_confined_command() -> Result<(), ConfineError> {
     become_command(&mut supervisor, Vec::new())
 }
 
+/// Becomes the command like [`become_command`], in a child of the supervisor. Returns an exit code if
+/// that fails.
+pub(crate) fn execute_command(
+    supervisor: &mut SupervisorLink,
+    environment: Vec<(OsString, OsString)>,
+) -> i32 {
+    match become_command(supervisor, environment) {
+        Ok(()) => 0,
+        Err(error) => {
+            // The link is closed to errors after the restrictions are active.
+            let _ = writeln!(std::io::stderr(), "{error}");
+            EXECUTION_FAILED
+        }
+    }
+}
+
 /// Receives the restrictions, confines this process and executes the command with these additional
 /// variables.
 ///
 /// # Errors
 /// Returns only if the command could not be executed. Before the restrictions are active, the
 /// supervisor gets the error instead.
-pub(crate) fn become_command(
+fn become_command(
     supervisor: &mut SupervisorLink,
     environment: Vec<(OsString, OsString)>,
 ) -> Result<(), ConfineError> {

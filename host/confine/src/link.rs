@@ -5,7 +5,9 @@ use std::io::{self, BufRead as _, BufReader, IoSlice, IoSliceMut, Read, Write as
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -70,6 +72,15 @@ impl SupervisorLink {
         let mut line = Vec::new();
         self.stream.by_ref().take(MAX_MESSAGE_LEN).read_until(b'\n', &mut line)?;
         if line.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&line)?)) }
+    }
+
+    /// Waits until the other end is closed or sends something, or the time is over.
+    pub(super) fn wait_until_closed(&self, at_most: Duration) {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&timeout));
     }
 
     /// Returns whether the other end is closed for writing.

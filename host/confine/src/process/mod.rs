@@ -8,6 +8,7 @@
 pub(crate) mod environment;
 mod group;
 mod head_and_tail;
+pub(crate) mod ready_supervisor;
 mod supervisor_handle;
 
 use std::path::Path;
