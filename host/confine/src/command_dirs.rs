@@ -3,7 +3,6 @@
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::time::Instant;
 
 use super::remove::remove_tree;
 use super::snapshot::SavedPath;
@@ -49,20 +48,13 @@ impl PrivateDirs {
     }
 }
 
-impl PrivateDirs {
-    /// Removes the contents until the deadline, and returns whether all are gone.
-    ///
-    /// The command may have left directories that nobody can enter, or that are deeper than any
-    /// path.
-    pub(super) fn clear(&self, until: Option<Instant>) -> bool {
-        let Ok(opened) = std::fs::File::open(self.directory.path()) else { return false };
-        let mut goes_on = || until.is_none_or(|until| Instant::now() < until);
-        ["tmp", "folder"].into_iter().all(|name| remove_tree(&opened, name, &mut goes_on).is_ok())
-    }
-}
-
 impl Drop for PrivateDirs {
     fn drop(&mut self) {
-        self.clear(None);
+        // The command may have left directories that nobody can enter, or that are deeper than any
+        // path. The rest is removed with the directory itself.
+        let Ok(opened) = std::fs::File::open(self.directory.path()) else { return };
+        for name in ["tmp", "folder"] {
+            let _ = remove_tree(&opened, name, &mut || true);
+        }
     }
 }

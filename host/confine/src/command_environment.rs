@@ -37,7 +37,7 @@ pub(super) fn pass_listener(
             std::io::Error::from(std::io::ErrorKind::NotFound),
         )
     })?;
-    host.send_with_descriptor(&SupervisorMessage::Listening, listener.as_fd())
+    host.send_with_descriptors(&SupervisorMessage::Listening, &[listener.as_fd()])
         .map_err(failed(ConfineStep::OpenProxy))?;
     Ok(None)
 }

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::protection_rounds::restore_protected_paths;
 use super::protocol::SupervisorRequest;
 use super::queue;
 use super::snapshot::{ProtectedSnapshot, ProtectionError, SavedPath, SavedSnapshot};
-use super::supervisor::restore_protected_paths;
 use crate::os;
 use crate::own_file;
 use cofferdam_policy::{ProtectedPaths, SandboxLevel};
@@ -152,6 +152,7 @@ fn finish(
         &unfinished.protected,
         unfinished.keeping,
         &before,
+        None,
         Duration::ZERO,
     )?;
     remarks.extend(ended.err().map(|remaining| remaining.to_string()));

@@ -1,10 +1,6 @@
 //! The sandbox level that commands get on this machine, and its known gaps.
 
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::protocol::{
@@ -18,6 +14,9 @@ use crate::HostEnvironment;
 use crate::git::UserSettings;
 use crate::os;
 use crate::process::environment::command_environment;
+use crate::process::ready_supervisor::{
+    ReadySupervisor, StartedSupervisor, SupervisorProgram, SupervisorSuccessor,
+};
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{
@@ -81,6 +80,8 @@ pub struct CommandSandbox {
     /// The directory for the changes of commands; `None` if commands write workspaces directly.
     layers: Option<PathBuf>,
     measured: OnceLock<MeasuredLevel>,
+    /// The supervisor of the next command.
+    ready: ReadySupervisor,
 }
 
 /// Returns the repository of a workspace if it lies outside. Commands can read it but not write it.
@@ -137,9 +138,6 @@ pub(crate) struct CommandLocation<'a> {
 
 /// A command that is ready to be passed to a supervisor.
 pub(crate) struct SpawnPlan {
-    pub(crate) supervisor: Command,
-    /// The host's end of the socket from which the supervisor reads its request.
-    pub(crate) link: UnixStream,
     /// The request as one line of JSON.
     pub(crate) request: Vec<u8>,
     pub(crate) digest: ComponentDigest,
@@ -166,6 +164,7 @@ impl CommandSandbox {
             makers: NamespaceMakers::All,
             layers: None,
             measured: OnceLock::new(),
+            ready: ReadySupervisor::default(),
         }
     }
 
@@ -456,27 +455,21 @@ impl CommandSandbox {
             view,
             streams,
         };
-        let is_guarded = level != SandboxLevel::Full || order.view == SupervisedView::Direct;
         let mut order = serde_json::to_vec(&order)?;
         order.push(b'\n');
-        let (link, theirs) = UnixStream::pair()?;
-        let mut supervisor = Command::new(&self.program);
-        supervisor.arg0("cofferdam");
-        if is_guarded {
-            supervisor.arg("guard-command").arg(&self.set_aside);
-        } else {
-            // If the supervisor is killed, the kernel kills the command, and there is nothing to
-            // restore in the workspace.
-            supervisor.arg("supervise-command");
-        }
-        supervisor
-            .env_clear()
-            .envs(command_environment(&environment.variables))
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
-        Ok(SpawnPlan { supervisor, link, request: order, digest })
+        Ok(SpawnPlan { request: order, digest })
+    }
+
+    /// Returns a supervisor that waits for its request, and what starts the next one.
+    pub(crate) fn take_supervisor(
+        &self,
+    ) -> std::io::Result<(StartedSupervisor, SupervisorSuccessor)> {
+        let program = SupervisorProgram {
+            program: self.program.clone(),
+            environment: command_environment(&self.environment.variables),
+        };
+        let started = self.ready.take_or_start(&program)?;
+        Ok((started, self.ready.successor(program)))
     }
 }
 

@@ -4,15 +4,16 @@
 //!
 //! - The host is this program with many threads. It sends a `SupervisorRequest`, reads the output
 //!   and receives the report.
-//! - The guard is this program, restarted. It waits for the supervisor. If the supervisor is
-//!   killed, the guard kills the remaining processes of the command and restores protected paths.
-//! - The supervisor is this program, restarted, with one thread. It creates the sandbox, kills all
-//!   remaining processes of the command and restores protected paths.
+//! - The guard is this program, restarted, with one thread. It exists if the command writes the
+//!   workspace directly, and waits for the supervisor. If the supervisor is killed, the guard kills
+//!   the remaining processes of the command and restores protected paths.
+//! - The supervisor is a child of the guard, or this program, restarted, with one thread. It creates
+//!   the sandbox, kills all remaining processes of the command and restores protected paths.
 //! - The first process of the namespaces exists at the level `full` only. It is a child of the
 //!   supervisor, or bubblewrap where only that may create namespaces. In the namespaces, nothing
 //!   outside exists.
-//! - The command is this program, and then `sh -c LINE`. It drops what it does not need, confines
-//!   itself and executes the command.
+//! - The command is a child of the process before, and then `sh -c LINE`. It drops what it does not
+//!   need, confines itself and executes the command.
 //!
 //! The [`SandboxLevel`](cofferdam_policy::SandboxLevel) of a machine is the level that passed a
 //! self-test, not the level that the system claims to support.
@@ -26,6 +27,7 @@ mod exit_code;
 pub mod git;
 mod guard;
 mod host_environment;
+mod isolation;
 mod journal;
 mod level;
 mod level_text;
@@ -38,6 +40,7 @@ pub mod own_file;
 pub mod private_dir;
 mod probe;
 pub mod process;
+mod protection_rounds;
 mod protocol;
 mod queue;
 mod reduce;
@@ -56,7 +59,6 @@ mod worktree;
 
 pub use confined_command::exec_confined_command;
 pub use error::{ConfineError, ConfineStep};
-pub use guard::guard_supervisor;
 pub use host_environment::HostEnvironment;
 pub(crate) use level::{CommandLocation, SandboxSetup, SpawnPlan};
 pub use level::{CommandSandbox, MeasuredLevel, outer_repository};

@@ -5,7 +5,9 @@ use std::io::{self, BufRead as _, BufReader, IoSlice, IoSliceMut, Read, Write as
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -17,6 +19,8 @@ use crate::os::RECEIVE_FLAGS;
 
 /// The maximum size of a message, in bytes: a line of 128 KiB that is all escapes, plus paths.
 const MAX_MESSAGE_LEN: u64 = 4 << 20;
+/// The maximum number of descriptors that come with one message: input and output.
+const MAX_DESCRIPTORS: usize = 2;
 
 /// One end of the socket, with buffered reading.
 #[derive(Debug)]
@@ -40,17 +44,22 @@ impl SupervisorLink {
         self.stream.get_mut().stream.write_all(&line)
     }
 
-    /// Sends a message with a descriptor.
-    pub(super) fn send_with_descriptor(
+    /// Sends a message with at most [`MAX_DESCRIPTORS`] descriptors.
+    pub(super) fn send_with_descriptors(
         &mut self,
         message: &impl Serialize,
-        descriptor: BorrowedFd<'_>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         let stream = &mut self.stream.get_mut().stream;
-        let sent = send_with_descriptor(stream.as_fd(), &line, descriptor)?;
+        let sent = send_with_descriptors(stream.as_fd(), &line, descriptors)?;
         stream.write_all(line.get(sent..).unwrap_or_default())
+    }
+
+    /// Takes all descriptors that came with the messages so far, oldest first.
+    pub(super) fn take_descriptors(&mut self) -> Vec<OwnedFd> {
+        std::mem::take(&mut self.stream.get_mut().received)
     }
 
     /// Returns the oldest descriptor that came with the messages so far.
@@ -64,6 +73,15 @@ impl SupervisorLink {
         let mut line = Vec::new();
         self.stream.by_ref().take(MAX_MESSAGE_LEN).read_until(b'\n', &mut line)?;
         if line.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&line)?)) }
+    }
+
+    /// Waits until the other end is closed or sends something, or the time is over.
+    pub(super) fn wait_until_closed(&self, at_most: Duration) {
+        let timeout = Timespec {
+            tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(at_most.subsec_nanos()),
+        };
+        let _ = poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&timeout));
     }
 
     /// Returns whether the other end is closed for writing.
@@ -99,16 +117,15 @@ impl Read for DescriptorStream {
     }
 }
 
-/// Sends bytes with a descriptor, and returns the number of sent bytes.
-pub(crate) fn send_with_descriptor(
+/// Sends bytes with at most [`MAX_DESCRIPTORS`] descriptors, and returns the number of sent bytes.
+pub(crate) fn send_with_descriptors(
     stream: BorrowedFd<'_>,
     bytes: &[u8],
-    descriptor: BorrowedFd<'_>,
+    descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let descriptors = [descriptor];
-    if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+    if !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
     Ok(sendmsg(stream, &[IoSlice::new(bytes)], &mut control, SendFlags::empty())?)
@@ -120,7 +137,7 @@ pub(crate) fn receive_with_descriptors(
     buffer: &mut [u8],
     received: &mut Vec<OwnedFd>,
 ) -> io::Result<usize> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let buffers = &mut [IoSliceMut::new(buffer)];
     let found = recvmsg(stream, buffers, &mut control, RECEIVE_FLAGS)?;

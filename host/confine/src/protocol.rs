@@ -58,9 +58,8 @@ pub(crate) enum CommandStreams {
     /// No input. The output goes to the streams of the supervisor.
     #[default]
     OutputOnly,
-    /// The input is a descriptor that comes with the message. The output goes to the streams of the
-    /// supervisor.
-    Input,
+    /// Two descriptors come with the message: one for the input, and one for both outputs.
+    Pipes,
     /// All three streams are the terminal whose descriptor comes with the message. It is the
     /// controlling terminal of the command.
     Terminal,

@@ -222,8 +222,10 @@ mod tests {
         change(&write);
         let until = Instant::now() + Duration::from_secs(60);
         let opened = OpenedDirectories::default();
-        let capture_after =
-            || ProtectedSnapshot::capture_after(root, &protected, true, &before, &opened, until);
+        let capture_after = || {
+            let seen = (&opened, None);
+            ProtectedSnapshot::capture_after(root, &protected, true, &before, seen, until)
+        };
         let after = capture_after().expect("it is looked at");
         assert!(after.growth.exceeds_limit(MAX_ENTRIES));
         let mut restoration = SnapshotRestore::new(root, &before, aside).expect("it begins");

@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::Pid;
 
+use super::confined_command::{PREPARATION_FAILED, execute_command};
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::link::SupervisorLink;
+use super::protocol::ChildReadiness;
 use crate::os;
 
 /// A sandbox that is ready to be started.
@@ -16,6 +19,8 @@ use crate::os;
 pub(crate) enum SandboxStart {
     /// A program that becomes the command, or creates the sandbox around it.
     Program(Command),
+    /// A child of this process in this directory, which becomes the command.
+    InDirectory(PathBuf),
     /// A child of this process, in namespaces of its own.
     InNamespaces(os::NamespaceStart),
 }
@@ -40,6 +45,21 @@ impl SandboxStart {
         match self {
             Self::InNamespaces(start) => {
                 start.start(SupervisorLink::new(link), environment).map(SandboxProcess::Forked)
+            }
+            Self::InDirectory(directory) => {
+                let mut link = SupervisorLink::new(link);
+                let child = os::ForkedProcess::start(move || {
+                    if let Err(error) = std::env::set_current_dir(&directory) {
+                        let error = ConfineError::new(ConfineStep::StartSandbox, error);
+                        // If this fails too, the supervisor is gone.
+                        let _ = link.send(&ChildReadiness::Failed(error.encode()));
+                        return PREPARATION_FAILED;
+                    }
+                    execute_command(&mut link, environment)
+                });
+                child
+                    .map(SandboxProcess::Forked)
+                    .map_err(ConfineError::at(ConfineStep::StartSandbox))
             }
             Self::Program(mut command) => {
                 let spawned = command

@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStderr, ChildStdout};
 use std::sync::mpsc;
@@ -17,6 +16,7 @@ use super::protocol::{
     CommandExitKind, CommandJob, NetworkAccess, SupervisedView, SupervisorMessage, SupervisorReport,
 };
 use super::unavailable::SelfTestError;
+use crate::process::ready_supervisor::StartedSupervisor;
 use crate::view::CommandLayer;
 use cofferdam_policy::{CommandRules, ProtectedPaths};
 
@@ -104,7 +104,8 @@ impl CommandSandbox {
         let setup = SandboxSetup { view: tested, ..setup.clone() };
         let commission =
             self.plan_spawn(task, setup, place, NetworkAccess::None).map_err(failed)?;
-        let (report, stdout, stderr) = run_plan(commission)?;
+        let (supervisor, _) = self.take_supervisor().map_err(failed)?;
+        let (report, stdout, stderr) = run_plan(commission, supervisor)?;
         let stderr = first_line(&stderr).to_owned();
         match report.ending {
             CommandExitKind::NotRun(problem) => {
@@ -159,12 +160,11 @@ fn has_probe_file(report: &SupervisorReport) -> bool {
 /// Runs a plan. Returns the report, standard output if it ended in time, and standard error.
 fn run_plan(
     commission: SpawnPlan,
+    supervisor: StartedSupervisor,
 ) -> Result<(SupervisorReport, Option<String>, String), SelfTestError> {
     let failed = SelfTestError::Start;
-    let SpawnPlan { mut supervisor, link, request: order, digest: _ } = commission;
-    let mut child = supervisor.process_group(0).spawn().map_err(failed)?;
-    // The command object holds the supervisor's end of the link.
-    drop(supervisor);
+    let SpawnPlan { request: order, digest: _ } = commission;
+    let StartedSupervisor { mut child, link } = supervisor;
     link.set_read_timeout(Some(REPORT_TIMEOUT)).map_err(failed)?;
     let output =
         [child.stdout.take().map(TestStream::Out), child.stderr.take().map(TestStream::Err)]

@@ -4,7 +4,7 @@
 //! and reports. If the host is killed, it lives just long enough to do so.
 
 use std::fs::File;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
@@ -13,25 +13,23 @@ use std::time::{Duration, Instant};
 use super::command_dirs::PrivateDirs;
 use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
-use super::journal::{self, RestoreJournal};
+use super::guard::guard_supervisor;
+use super::isolation::{PlannedIsolation, WorkspaceIsolation};
+use super::journal::RestoreJournal;
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
+use super::protection_rounds::restore_protected_paths;
 use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, NetworkAccess,
     SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport, SupervisorRequest,
 };
-use super::queue::{self, CommandTurn};
-use super::restore::{RestorePhase, SnapshotRestore};
 use super::sandbox_process::SandboxProcess;
 use super::settings::{SettingsCopies, WorkspaceSettings};
-use super::snapshot::{
-    EntryKind, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError,
-};
+use super::snapshot::EntryKind;
 use crate::exit_code::exit_code;
-use crate::git::GitNamedPaths;
-use crate::os::{self, WorkspaceOverlay};
+use crate::os::{self, DetachedOverlay};
+use crate::view::CollectedChanges;
 use crate::view::collect::collect_changes;
-use crate::view::{CollectedChanges, LayerPaths};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 
 /// The time between a stop request and killing the command. An abort has to return within a second
@@ -39,19 +37,8 @@ use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
 /// The interval at which processes are counted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-
-/// The time limit for checking the paths that were protected before a command, which comes first.
-const KNOWN_PATHS_TIMEOUT: Duration = Duration::from_secs(5);
-/// The time limit for searching the workspace. New directories that are not searched by then are
-/// moved away.
-const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
-/// The maximum number of search rounds. Entries behind a crowd are found only after it is removed.
-const MAX_ROUNDS: usize = 20;
-/// The time for removing the command's private files before the report. The rest is removed
-/// afterwards.
-const CLEANUP_TIMEOUT: Duration = Duration::from_secs(2);
-/// The minimum time for removing crowds. Four times the duration of the command is added.
-const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time for the host to commit the changes of a command.
+const COMMIT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The description of a command's sandbox, for the operating system modules.
 #[derive(Debug)]
@@ -100,29 +87,42 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     let Some(order) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
         return Ok(());
     };
-    if !matches!(order.view, SupervisedView::Layer(_)) {
-        supervise(&order, &mut host, Ok(()));
-        return Ok(());
+    match &order.view {
+        SupervisedView::Layer(_) => supervise_with_own_mounts(&order, host),
+        // If the supervisor is killed, the kernel kills the command, and there is nothing to restore
+        // in the workspace.
+        SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
+            supervise(&order, &mut host, Ok(()));
+            Ok(())
+        }
+        SupervisedView::ReadOnly | SupervisedView::Direct => {
+            guard_supervisor(&order, || supervise(&order, &mut host, Ok(())))
+        }
     }
+}
+
+/// Executes a request in a child that can mount an overlay, and waits for its end. If this process is
+/// killed, the kernel kills the child and the command, and there is nothing to restore.
+fn supervise_with_own_mounts(
+    order: &SupervisorRequest,
+    mut host: SupervisorLink,
+) -> Result<(), ConfineError> {
     let in_child = |prepared| {
-        supervise(&order, &mut host, prepared);
+        supervise(order, &mut host, prepared);
         0
     };
     let mut child = match os::run_with_own_mounts(in_child) {
         Ok(child) => child,
         Err(error) => {
-            supervise(&order, &mut host, Err(error));
+            supervise(order, &mut host, Err(error));
             return Ok(());
         }
     };
     // The output and the link belong to the child. They end with it.
-    let nothing = File::options().read(true).write(true).open("/dev/null");
-    nothing
-        .and_then(|nothing| {
-            rustix::stdio::dup2_stdin(&nothing)?;
-            rustix::stdio::dup2_stdout(&nothing)?;
-            Ok(rustix::stdio::dup2_stderr(&nothing)?)
-        })
+    drop(host);
+    File::open("/dev/null")
+        .and_then(|nothing| Ok(rustix::stdio::dup2_stdin(nothing)?))
+        .and_then(|()| replace_output())
         .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
     Ok(())
@@ -147,10 +147,21 @@ fn supervise(
         notices: results.notices,
         changes: results.changes,
     });
-    // The host may be gone. The remaining private files are removed after the report, when nobody
-    // waits.
-    let _ = host.send(&report);
-    drop(results.private);
+    // The host may be gone.
+    if host.send(&report).is_ok() && results.overlay.is_some() {
+        // The commit of the changes would wait for a disk that the end of the overlay keeps busy.
+        host.wait_until_closed(COMMIT_TIMEOUT);
+    }
+    // The rest takes time, and nobody waits for it: removing the private files, and the end of the
+    // overlay.
+    drop((results.private, results.overlay));
+}
+
+/// Gives up the output, which belongs to the command.
+pub(super) fn replace_output() -> std::io::Result<()> {
+    let nothing = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    Ok(rustix::stdio::dup2_stderr(&nothing)?)
 }
 
 /// What a request leaves besides the ending of its command.
@@ -159,45 +170,8 @@ struct CommandResults {
     private: Option<PrivateDirs>,
     notices: Vec<String>,
     changes: Option<CollectedChanges>,
-}
-
-/// What keeps the changes of a command from others until they are checked.
-enum WorkspaceIsolation {
-    /// The command writes the workspace, in which no other command runs meanwhile.
-    Turn(#[expect(dead_code, reason = "it ends when it is dropped")] CommandTurn),
-    /// The command writes this layer.
-    Layer(WorkspaceOverlay, LayerPaths),
-    /// The command changes nothing.
-    Unneeded,
-}
-
-impl WorkspaceIsolation {
-    /// Isolates the workspace, or returns `None` if the host stops the command first.
-    fn begin(
-        order: &SupervisorRequest,
-        host: &mut SupervisorLink,
-        notices: &mut Vec<String>,
-    ) -> Result<Option<Self>, ConfineError> {
-        match &order.view {
-            SupervisedView::Layer(layer) => {
-                let paths = LayerPaths::of(layer);
-                let mounted = WorkspaceOverlay::mount(&order.workspace, &paths);
-                let overlay = mounted.map_err(ConfineError::at(ConfineStep::MountView))?;
-                return Ok(Some(Self::Layer(overlay, paths)));
-            }
-            SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
-                return Ok(Some(Self::Unneeded));
-            }
-            // Without a mount, a command could still change permissions.
-            SupervisedView::ReadOnly | SupervisedView::Direct => {}
-        }
-        // The turn lasts until everything is restored, so that no other command sees forbidden
-        // changes.
-        let turn = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed());
-        let turn = turn.map_err(ConfineError::at(ConfineStep::WaitForTurn))?;
-        notices.extend(journal::recover(&order.set_aside, &order.workspace));
-        Ok(turn.map(Self::Turn))
-    }
+    /// The overlay of the command, which nothing uses any more.
+    overlay: Option<DetachedOverlay>,
 }
 
 fn handle_request(
@@ -209,8 +183,8 @@ fn handle_request(
         return Err(ConfineError::new(ConfineStep::ReadRequest, StepProblem::LineNotApproved));
     }
     os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
-    let CommandResults { private: slot, notices, changes } = results;
-    let Some(isolation) = WorkspaceIsolation::begin(order, host, notices)? else {
+    let CommandResults { private: slot, notices, changes, overlay: detached } = results;
+    let Some(isolation) = PlannedIsolation::begin(order, host, notices)? else {
         return Ok(CommandExitKind::Stopped);
     };
     let private = slot.insert(
@@ -218,20 +192,7 @@ fn handle_request(
             .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
     );
     let keeping = order.level != SandboxLevel::Full;
-    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
-        .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
-    let goes_on = &mut || !host.is_closed();
-    let (root, rules) = (&order.workspace, &order.protected);
-    let captured = match isolation {
-        WorkspaceIsolation::Unneeded => {
-            ProtectedSnapshot::capture_read_only(root, rules, git, goes_on)
-        }
-        WorkspaceIsolation::Turn(_) | WorkspaceIsolation::Layer(..) => {
-            ProtectedSnapshot::capture_before(root, rules, git, keeping, goes_on)
-        }
-    };
-    let (mut before, protected) =
-        captured.map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
+    let (isolation, (mut before, protected)) = isolation.capture(order, host, keeping)?;
     if keeping && before.contains_program_files {
         return Err(ConfineError::new(
             ConfineStep::PlanSandbox,
@@ -290,14 +251,9 @@ fn handle_request(
     let ran = run_command(order, &surroundings, host);
     let ended = os::kill_descendants();
     notices.extend(modes.put_back());
-    let restore = || {
-        restore_protected_paths(
-            (&order.workspace, &order.set_aside),
-            &protected,
-            keeping,
-            &before,
-            begun.elapsed(),
-        )
+    let restore = |scope| {
+        let paths = (order.workspace.as_path(), order.set_aside.as_path());
+        restore_protected_paths(paths, &protected, keeping, &before, scope, begun.elapsed())
     };
     notices.extend(copies.remarks);
     match isolation {
@@ -307,14 +263,18 @@ fn handle_request(
         // A command whose changes cannot be checked changes nothing.
         WorkspaceIsolation::Layer(overlay, layer) => {
             ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
-            notices.extend(restore().map_err(ConfineError::at(ConfineStep::CheckChanges))?);
-            drop(before);
-            let collected =
-                overlay.unmount().and_then(|()| collect_changes(&layer, &order.workspace));
-            *changes = Some(collected.map_err(ConfineError::at(ConfineStep::CollectChanges))?);
+            let failed = ConfineError::at::<std::io::Error>;
+            let scope = overlay.scope(&layer).map_err(failed(ConfineStep::CheckChanges))?;
+            let restored = restore(Some(&scope));
+            notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            // The kernel writes all changes of the file system to the disk when the overlay ends,
+            // which takes long. No command that changes files directly waits for that.
+            *detached = overlay.unmount().map_err(failed(ConfineStep::CollectChanges))?;
+            let collected = collect_changes(&layer, &order.workspace);
+            *changes = Some(collected.map_err(failed(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {
-            match restore() {
+            match restore(None) {
                 Ok(done) => {
                     notices.extend(done);
                     let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
@@ -332,9 +292,6 @@ fn handle_request(
             notices.extend(ended.err().map(|remaining| remaining.to_string()));
         }
     }
-    if private.clear(Some(Instant::now() + CLEANUP_TIMEOUT)) {
-        *slot = None;
-    }
     ran
 }
 
@@ -346,82 +303,6 @@ fn places_closed_to_links(order: &SupervisorRequest) -> (Vec<PathBuf>, Vec<PathB
     (order.paths.write.iter().map(real).collect(), own.collect())
 }
 
-/// Restores all protected paths: first those known before, then those that a search finds.
-pub(super) fn restore_protected_paths(
-    (root, set_aside): (&Path, &Path),
-    protected: &ProtectedPaths,
-    keeping: bool,
-    before: &ProtectedSnapshot,
-    took: Duration,
-) -> Result<Vec<String>, ProtectionError> {
-    // Directories are opened before the search, because it finds nothing below a closed one.
-    let mut opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
-    let mut restoration =
-        SnapshotRestore::new(root, before, set_aside).map_err(ProtectionError::OpenWorkspace)?;
-    for notice in opened.notices() {
-        restoration.add_notice(|| notice);
-    }
-    let known = ProtectedSnapshot::capture_known(
-        root,
-        protected,
-        keeping,
-        before,
-        &opened,
-        Instant::now() + KNOWN_PATHS_TIMEOUT,
-    )?;
-    restoration.restore(&known, RestorePhase::Known);
-    known.restore_modes(root, before);
-    opened.reopen(root);
-    let until = Instant::now() + REMOVAL_TIMEOUT + 4 * took;
-    let mut is_moved_back = false;
-    for round in 0..MAX_ROUNDS {
-        if round > 0 {
-            opened.close(root, before);
-            opened = OpenedDirectories::open_after(root, before, Instant::now() + SEARCH_TIMEOUT)?;
-            for notice in opened.notices() {
-                restoration.add_notice(|| notice);
-            }
-        }
-        let mut after = ProtectedSnapshot::capture_after(
-            root,
-            protected,
-            keeping,
-            before,
-            &opened,
-            Instant::now() + SEARCH_TIMEOUT,
-        )?;
-        after.growth.is_truncated |= opened.is_truncated();
-        if !after.moved.is_empty() && !is_moved_back {
-            is_moved_back = true;
-            opened.close(root, before);
-            restoration.move_back(&after);
-            after.restore_modes(root, before);
-            continue;
-        }
-        restoration.restore(&after, RestorePhase::All);
-        restoration.take_away_too_deep(&after);
-        let is_too_much = after.growth.exceeds_limit(MAX_ENTRIES);
-        if is_too_much {
-            restoration.reduce_growth(&after.growth, &before.inventory, until);
-        }
-        after.restore_modes(root, before);
-        if !is_too_much && !restoration.take_left_in_workspace() {
-            opened.close(root, before);
-            return Ok(restoration.into_notices());
-        }
-        if Instant::now() > until {
-            break;
-        }
-    }
-    opened.close(root, before);
-    restoration.add_notice(|| {
-        "the workspace has too many files to restore the protected paths in all of \
-            its directories; remove some"
-            .to_owned()
-    });
-    Ok(restoration.into_notices())
-}
-
 fn run_command(
     order: &SupervisorRequest,
     surroundings: &SandboxSpec<'_>,
@@ -430,6 +311,8 @@ fn run_command(
     let (start, places) = os::plan_sandbox(surroundings)?;
     let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
     let mut child = start.start(theirs, added_environment(surroundings))?;
+    // The output ends with the processes of the command, not with this one.
+    replace_output().map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     let sockets = match (order.level, order.network) {
         (SandboxLevel::Full, NetworkAccess::None | NetworkAccess::Proxy) => SocketAccess::Own,
         (SandboxLevel::Full, NetworkAccess::Host) => SocketAccess::OwnAndNetwork,
@@ -448,9 +331,13 @@ fn run_command(
         streams: order.streams,
     };
     // A process that ends before reading this sends a message or has a meaningful exit status.
-    let _ = match host.take_descriptor() {
-        Some(input) => confined.send_with_descriptor(&confinement, input.as_fd()),
-        None => confined.send(&confinement),
+    let descriptors = host.take_descriptors();
+    let _ = match descriptors.is_empty() {
+        true => confined.send(&confinement),
+        false => {
+            let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+            confined.send_with_descriptors(&confinement, &descriptors)
+        }
     };
     let answer = match early {
         Some(failed) => Ok(Some(failed)),
@@ -473,6 +360,7 @@ fn wait_for_command(
 ) -> Result<CommandExitKind, ConfineError> {
     let failed = |error: std::io::Error| ConfineError::new(ConfineStep::WaitForCommand, error);
     let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
+    let mut counted = Instant::now();
     loop {
         if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(exit_kind(status));
@@ -481,9 +369,13 @@ fn wait_for_command(
             terminate_gracefully(child, order.namespaces.as_ref());
             return Ok(CommandExitKind::Stopped);
         }
-        // The kernel does not enforce the process limit for root.
-        if os::count_descendants() > most {
-            return Ok(CommandExitKind::TooManyProcesses);
+        // The kernel does not enforce the process limit for root. Counting reads the status of every
+        // process of the machine, so that short commands end before the first time.
+        if counted.elapsed() >= POLL_INTERVAL {
+            counted = Instant::now();
+            if os::count_descendants() > most {
+                return Ok(CommandExitKind::TooManyProcesses);
+            }
         }
         os::wait_for_child_or_link(child.pid(), host, POLL_INTERVAL).map_err(failed)?;
     }

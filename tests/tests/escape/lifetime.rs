@@ -192,9 +192,8 @@ fn a_killed_host_leaves_no_process_and_no_change_of_protected_paths() {
     }
 }
 
-/// The processes of the program around a command of this host, with these words in their command
-/// lines.
-fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
+/// The processes of the program around a command of this host, outer ones first.
+fn helpers(host: u32) -> Vec<u32> {
     let text = |pid: u32, name: &str| {
         std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default()
     };
@@ -229,14 +228,20 @@ fn helpers(host: u32, words: &[&str]) -> Vec<u32> {
         let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
         ids.is_some_and(|ids| ids.split_ascii_whitespace().count() == 1)
     };
-    found.retain(|pid| words.iter().any(|word| text(*pid, "cmdline").contains(word)));
+    found.retain(|pid| text(*pid, "cmdline").contains("supervise-command"));
     found.retain(|pid| is_outside(*pid));
     found
 }
 
-/// Kills a host with the helpers that have these words, all at once, while a command runs that
-/// plants something.
-fn kill_all(direct: &DirectHome, mark: &str, words: &[&str]) {
+/// The processes around a command that writes the workspace directly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KilledHelpers {
+    Supervisor,
+    GuardAndSupervisor,
+}
+
+/// Kills a host with these helpers, all at once, while a command runs that plants something.
+fn kill_all(direct: &DirectHome, mark: &str, killed: KilledHelpers) {
     let line = format!(
         "mkdir -p .vscode && echo evil > .vscode/tasks.json; echo evil > .git/hooks/pre-commit; \
             touch ready; setsid sleep {mark} & sleep {mark}"
@@ -250,10 +255,13 @@ fn kill_all(direct: &DirectHome, mark: &str, words: &[&str]) {
         .spawn()
         .expect("it starts");
     wait_until("the command runs", || direct.home.has_file("ready"));
-    let helpers = helpers(host.id(), words);
-    assert_eq!(helpers.len(), words.len(), "{words:?}");
-    let all: Vec<String> =
-        std::iter::once(host.id()).chain(helpers).map(|pid| pid.to_string()).collect();
+    let helpers = helpers(host.id());
+    let [guard, supervisor] = helpers[..] else { panic!("{helpers:?}") };
+    let all = match killed {
+        KilledHelpers::Supervisor => vec![host.id(), supervisor],
+        KilledHelpers::GuardAndSupervisor => vec![host.id(), guard, supervisor],
+    };
+    let all: Vec<String> = all.iter().map(ToString::to_string).collect();
     assert!(Command::new("kill").arg("-KILL").args(&all).status().expect("it starts").success());
     host.wait().expect("it is dead");
 }
@@ -265,7 +273,7 @@ fn a_host_and_a_supervisor_that_are_killed_leave_no_process_and_no_change_of_pro
         let home = &direct.home;
         home.write_file("workspace/.git/hooks/pre-commit", "mine");
         home.write_file("workspace/.env", "KEY=env-secret\n");
-        kill_all(&direct, mark, &["supervise-command"]);
+        kill_all(&direct, mark, KilledHelpers::Supervisor);
         wait_until("no process is left", || find_processes(mark).is_empty());
         wait_until("the workspace is as it was", || !home.has_file(".vscode"));
         let hook = || {
@@ -300,7 +308,7 @@ fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_kille
         let home = &direct.home;
         home.write_file("workspace/.git/hooks/pre-commit", "mine");
         home.write_file("workspace/file.txt", "text\n");
-        kill_all(&direct, mark, &["guard-command", "supervise-command"]);
+        kill_all(&direct, mark, KilledHelpers::GuardAndSupervisor);
         assert!(home.has_file(".vscode"), "{level}: nobody is left to look after it");
         let ran = direct.run(&["tools", "call", "read_file", r#"{"path":"file.txt"}"#]);
         assert!(
@@ -329,7 +337,7 @@ fn the_next_start_looks_after_a_command_whose_processes_around_it_were_all_kille
 
 #[test]
 fn a_killed_host_or_supervisor_of_a_private_view_leaves_no_process_and_no_change() {
-    for (words, mark) in [(&[][..], "86206.71"), (&["supervise-command"][..], "86206.72")] {
+    for (kills_supervisor, mark) in [(false, "86206.71"), (true, "86206.72")] {
         let home = new_home(SandboxLevel::Full)
             .with_file("file.txt", "text\n")
             .with_file(".git/hooks/pre-commit", "mine");
@@ -346,7 +354,7 @@ fn a_killed_host_or_supervisor_of_a_private_view_leaves_no_process_and_no_change
             find_processes(mark).iter().filter(|line| is_asleep(line)).count() == 2
         });
         let killed: Vec<String> = std::iter::once(host.id())
-            .chain(helpers(host.id(), words))
+            .chain(helpers(host.id()).into_iter().filter(|_| kills_supervisor))
             .map(|pid| pid.to_string())
             .collect();
         let status = Command::new("kill").arg("-KILL").args(&killed).status();
@@ -356,7 +364,7 @@ fn a_killed_host_or_supervisor_of_a_private_view_leaves_no_process_and_no_change
         let names = std::fs::read_dir(home.workspace()).expect("it is listed").flatten();
         let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
         names.sort();
-        assert_eq!(names, [".git", "file.txt"], "{words:?}");
+        assert_eq!(names, [".git", "file.txt"], "{kills_supervisor}");
         let text = |path: &str| std::fs::read_to_string(home.workspace().join(path));
         assert_eq!(text("file.txt").expect("it is there"), "text\n");
         assert_eq!(text(".git/hooks/pre-commit").expect("it is there"), "mine");

@@ -18,11 +18,14 @@ const TREE_FILES: usize = 100_000;
 /// The files that a command creates in one new directory.
 const NEW_FILES: usize = 10_000;
 
-pub(crate) fn run(runtime: &Runtime) {
-    start(runtime);
-    new_files(runtime);
-    build(runtime);
-    tree(runtime);
+/// Runs the parts with these names, or all if none is selected.
+pub(crate) fn run(runtime: &Runtime, is_selected: &dyn Fn(&str) -> bool) {
+    let parts: [(&str, fn(&Runtime)); 4] =
+        [("start", start), ("files", new_files), ("build", build), ("tree", tree)];
+    let has_selection = parts.iter().any(|(name, _)| is_selected(name));
+    for (_, part) in parts.iter().filter(|(name, _)| !has_selection || is_selected(name)) {
+        part(runtime);
+    }
 }
 
 /// The shortest commands. `true` is on the list of programs that only read; `:` is not.

@@ -5,7 +5,8 @@
 //! target.
 //!
 //! Arguments select parts: `cargo bench -- turn` runs only `turn`. The parts are `calls`,
-//! `commands`, `turn`, `history` and `grep`. `small` leaves out the large tree of `grep`.
+//! `commands`, `turn`, `history` and `grep`. `small` leaves out the large tree of `grep`. `start`,
+//! `files`, `build` and `tree` select parts of `commands`.
 
 #![expect(
     clippy::print_stdout,
@@ -38,7 +39,7 @@ fn main() {
     }
     if wanted("commands") {
         measure::title("a command in its sandbox");
-        commands::run(&runtime);
+        commands::run(&runtime, &is_selected);
     }
     if wanted("turn") {
         measure::title("a turn: a replayed response with one call, and its result");

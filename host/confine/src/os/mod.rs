@@ -10,6 +10,11 @@ mod other_process;
 #[cfg(not(target_os = "linux"))]
 use other_process as own_process;
 
+#[cfg(all(feature = "commands", any(target_os = "linux", target_os = "macos")))]
+mod forked_process;
+#[cfg(all(feature = "commands", any(target_os = "linux", target_os = "macos")))]
+pub(crate) use forked_process::ForkedProcess;
+
 #[cfg(all(feature = "commands", target_os = "linux"))]
 mod linux;
 #[cfg(all(feature = "commands", target_os = "linux"))]
@@ -31,9 +36,11 @@ use macos as command_sandbox;
 mod no_sandbox;
 #[cfg(not(all(feature = "commands", any(target_os = "linux", target_os = "macos"))))]
 use no_sandbox as command_sandbox;
+#[cfg(not(all(feature = "commands", any(target_os = "linux", target_os = "macos"))))]
+pub(crate) use no_sandbox::ForkedProcess;
 
 pub(super) use command_sandbox::{
-    ForkedProcess, NamespaceStart, WorkspaceOverlay, adopt_orphans, check_kernel_support,
+    DetachedOverlay, NamespaceStart, WorkspaceOverlay, adopt_orphans, check_kernel_support,
     check_namespaces, check_private_view, close_inherited_files, confine_this_process,
     count_descendants, end_processes_of, find_bubblewrap, kill_descendants, known_gaps,
     plan_sandbox, run_with_own_mounts, sandbox_process_depth, terminate_descendants,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 pub(crate) use super::without_namespaces::{
-    ForkedProcess, NamespaceStart, WorkspaceOverlay, check_private_view, run_with_own_mounts,
+    DetachedOverlay, NamespaceStart, WorkspaceOverlay, check_private_view, run_with_own_mounts,
 };
 use crate::error::RemainingProcesses;
 use crate::protocol::NamespaceMaker;
@@ -89,4 +89,26 @@ pub(crate) fn wait_for_child_or_link(
 ) -> std::io::Result<()> {
     std::thread::sleep(at_most);
     Ok(())
+}
+
+/// A child process that runs a function of this program, which this system does not need.
+#[derive(Debug)]
+pub(crate) enum ForkedProcess {}
+
+impl ForkedProcess {
+    pub(crate) fn start(_: impl FnOnce() -> i32) -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn pid(&self) -> Pid {
+        match *self {}
+    }
+
+    pub(crate) fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
+        match *self {}
+    }
+
+    pub(crate) fn wait(&mut self) -> std::io::Result<ExitStatus> {
+        match *self {}
+    }
 }

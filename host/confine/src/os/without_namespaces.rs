@@ -2,18 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::ExitStatus;
 
-use rustix::process::Pid;
-
+use crate::os::ForkedProcess;
+use crate::snapshot::LayerScope;
 use crate::view::{LayerPaths, ViewUnavailable};
 use crate::{ConfineError, ConfineStep, PrerequisiteError, SupervisorLink};
 
 /// A command in namespaces, which this system does not have.
 pub(crate) enum NamespaceStart {}
-
-/// A child process that runs a function of this program, which this system does not need.
-pub(crate) enum ForkedProcess {}
 
 impl NamespaceStart {
     pub(crate) fn start(
@@ -25,29 +21,22 @@ impl NamespaceStart {
     }
 }
 
-impl ForkedProcess {
-    pub(crate) fn pid(&self) -> Pid {
-        match *self {}
-    }
-
-    pub(crate) fn try_wait(&mut self) -> std::io::Result<Option<ExitStatus>> {
-        match *self {}
-    }
-
-    pub(crate) fn wait(&mut self) -> std::io::Result<ExitStatus> {
-        match *self {}
-    }
-}
-
 /// An overlay over the workspace, which this system does not have.
 pub(crate) enum WorkspaceOverlay {}
+
+/// An overlay that was unmounted.
+pub(crate) enum DetachedOverlay {}
 
 impl WorkspaceOverlay {
     pub(crate) fn mount(_: &Path, _: &LayerPaths) -> std::io::Result<Self> {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn unmount(self) -> std::io::Result<()> {
+    pub(crate) fn scope(&self, _: &LayerPaths) -> std::io::Result<LayerScope> {
+        match *self {}
+    }
+
+    pub(crate) fn unmount(self) -> std::io::Result<Option<DetachedOverlay>> {
         match self {}
     }
 }

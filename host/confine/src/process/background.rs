@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::streams::{BackgroundInput, BackgroundOutput, create_streams};
 use super::supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
-use super::{
-    CommandEnding, CommandFailure, CommandWorkspace, DRAIN_TIMEOUT, MAX_DETAIL_LEN, ProxyFactory,
-};
+use super::{CommandEnding, CommandFailure, CommandWorkspace, DRAIN_TIMEOUT, ProxyFactory};
 use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox};
 use cofferdam_policy::{Effect, Permit, SandboxLevel, WorkspaceAccess};
@@ -37,8 +35,6 @@ pub struct BackgroundCommand {
     output: BackgroundOutput,
     started: Instant,
     has_ended: bool,
-    /// The beginning of the output, which explains a failed start.
-    first_output: Vec<u8>,
 }
 
 /// News of a background command.
@@ -109,8 +105,7 @@ pub async fn start_in_background(
     let started_supervisor =
         SupervisorHandle::start(commands, &line, level, place, view, plan, proxy);
     let (supervisor, ..) = started_supervisor.await?;
-    let (has_ended, first_output) = (false, Vec::new());
-    Ok((BackgroundCommand { supervisor, output, started, has_ended, first_output }, input))
+    Ok((BackgroundCommand { supervisor, output, started, has_ended: false }, input))
 }
 
 /// Checks whether commands can run in the background in a workspace.
@@ -133,7 +128,6 @@ impl BackgroundCommand {
                 count = self.output.read(&mut buffer), if self.output.is_open() => {
                     if count > 0 {
                         buffer.truncate(count);
-                        self.keep_beginning(&buffer);
                         return Some(BackgroundEvent::Output(buffer));
                     }
                 }
@@ -166,24 +160,16 @@ impl BackgroundCommand {
             }
         })
         .await;
-        self.keep_beginning(&output);
         let duration = self.started.elapsed();
         let (ending, notices, changes) = match report {
             Err(failure) => (Err(failure), Vec::new(), None),
             Ok(ExitReport { ending: Ok(ending), notices, changes }) => {
                 (Ok(ending), notices, changes)
             }
-            Ok(ExitReport { ending: Err(source), notices: mut details, .. }) => {
-                let printed = String::from_utf8_lossy(&self.first_output);
-                details.push(printed.trim().chars().take(MAX_DETAIL_LEN).collect());
+            Ok(ExitReport { ending: Err(source), notices: details, .. }) => {
                 (Err(CommandFailure::Sandbox { source, details }), Vec::new(), None)
             }
         };
         BackgroundEnding { ending, output, duration, notices, changes }
-    }
-
-    fn keep_beginning(&mut self, output: &[u8]) {
-        let room = MAX_DETAIL_LEN.saturating_sub(self.first_output.len());
-        self.first_output.extend_from_slice(&output[..room.min(output.len())]);
     }
 }

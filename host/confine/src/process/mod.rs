@@ -9,6 +9,7 @@ mod background;
 pub(crate) mod environment;
 mod group;
 mod head_and_tail;
+pub(crate) mod ready_supervisor;
 mod streams;
 mod supervisor_handle;
 

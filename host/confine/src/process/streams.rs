@@ -19,10 +19,8 @@ const TERMINAL_SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, 
 #[derive(Debug, Default)]
 pub(super) struct StreamPlan {
     pub(super) kind: CommandStreams,
-    /// The input of the command, or its terminal.
-    pub(super) input: Option<OwnedFd>,
-    /// Both standard output and standard error.
-    pub(super) output: Option<OwnedFd>,
+    /// The command's ends: input and output, or the terminal.
+    pub(super) descriptors: Vec<OwnedFd>,
 }
 
 /// The output of a background command.
@@ -50,17 +48,13 @@ pub(super) fn create_streams(
         BackgroundStreams::Pipes => {
             let (input, ours) = io::pipe()?;
             let (output, theirs) = io::pipe()?;
-            let plan = StreamPlan {
-                kind: CommandStreams::Input,
-                input: Some(input.into()),
-                output: Some(theirs.into()),
-            };
+            let descriptors = vec![input.into(), theirs.into()];
+            let plan = StreamPlan { kind: CommandStreams::Pipes, descriptors };
             (plan, output.into(), ours.into())
         }
         BackgroundStreams::Terminal => {
             let (ours, theirs) = open_terminal()?;
-            let kind = CommandStreams::Terminal;
-            let plan = StreamPlan { kind, input: Some(theirs), output: None };
+            let plan = StreamPlan { kind: CommandStreams::Terminal, descriptors: vec![theirs] };
             let input = ours.try_clone()?;
             (plan, ours, input)
         }

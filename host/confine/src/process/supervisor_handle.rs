@@ -2,15 +2,17 @@
 //! when the link closes for any reason.
 
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::Child;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
+use super::ready_supervisor::{StartedSupervisor, SupervisorSuccessor};
 use super::streams::StreamPlan;
 use super::{CommandEnding, CommandFailure, StartProxy};
-use crate::link::{receive_with_descriptors, send_with_descriptor};
+use crate::link::{receive_with_descriptors, send_with_descriptors};
 use crate::protocol::{NetworkAccess, SupervisorMessage};
 use crate::view::{CommandChanges, CommandLayer, PlannedView};
 use crate::{
@@ -72,6 +74,18 @@ pub(super) struct SupervisorHandle {
     layer: Option<CommandLayer>,
     /// Takes the socket of the proxy, if the command has one.
     proxy: Option<StartProxy>,
+    _process: SupervisorProcess,
+}
+
+/// The process of a supervisor. When the value is dropped, the next supervisor starts.
+struct SupervisorProcess(Option<(Child, SupervisorSuccessor)>);
+
+impl Drop for SupervisorProcess {
+    fn drop(&mut self) {
+        if let Some((child, successor)) = self.0.take() {
+            successor.start_after(child);
+        }
+    }
 }
 
 impl SupervisorHandle {
@@ -85,7 +99,7 @@ impl SupervisorHandle {
         proxy: Option<StartProxy>,
     ) -> Result<(Self, Option<ChildStdout>, Option<ChildStderr>), CommandFailure> {
         let rules = commands.rules();
-        let StreamPlan { kind: streams, input, output } = streams;
+        let StreamPlan { kind: streams, descriptors } = streams;
         let commission = commands.plan_spawn(
             CommandJob::CommandLine(line.to_owned()),
             SandboxSetup { view: view.to_request(), streams, ..commands.setup_at(level) },
@@ -95,32 +109,25 @@ impl SupervisorHandle {
                 (access, _) => access,
             },
         );
-        let SpawnPlan { mut supervisor, link, request: order, digest } =
-            commission.map_err(CommandFailure::Start)?;
-        if let Some(output) = output {
-            let errors = output.try_clone().map_err(CommandFailure::Start)?;
-            supervisor.stdout(output).stderr(errors);
-        }
-        if let Some(input) = input {
-            // A descriptor needs at least one byte to come with. JSON may begin with a space, and
-            // one byte always fits into the buffer of the socket.
-            send_with_descriptor(link.as_fd(), b" ", input.as_fd())
-                .map_err(CommandFailure::Start)?;
-        }
-        link.set_nonblocking(true).map_err(CommandFailure::Start)?;
-        let mut link = UnixStream::from_std(link).map_err(CommandFailure::Start)?;
-        let mut supervisor = tokio::process::Command::from(supervisor);
+        let SpawnPlan { request: order, digest } = commission.map_err(CommandFailure::Start)?;
+        let started = commands.take_supervisor().map_err(CommandFailure::Start)?;
+        let (StartedSupervisor { mut child, link }, successor) = started;
+        let (out, err) = (child.stdout.take(), child.stderr.take());
         // The supervisor ends by itself after the link closes, because it has to restore files
         // first.
-        let mut child = supervisor
-            .process_group(0)
-            .kill_on_drop(false)
-            .spawn()
-            .map_err(CommandFailure::Start)?;
-        // The command object holds the supervisor's end of the link.
-        drop(supervisor);
-        link.write_all(&order).await.map_err(CommandFailure::Start)?;
-        let (out, err) = (child.stdout.take(), child.stderr.take());
+        let process = SupervisorProcess(Some((child, successor)));
+        let failed = CommandFailure::Start;
+        if !descriptors.is_empty() {
+            let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
+            // Descriptors need at least one byte to come with. JSON may begin with a space, and one
+            // byte always fits into the buffer of the socket.
+            send_with_descriptors(link.as_fd(), b" ", &descriptors).map_err(failed)?;
+        }
+        link.set_nonblocking(true).map_err(failed)?;
+        let mut link = UnixStream::from_std(link).map_err(failed)?;
+        link.write_all(&order).await.map_err(failed)?;
+        let out = out.map(ChildStdout::from_std).transpose().map_err(failed)?;
+        let err = err.map(ChildStderr::from_std).transpose().map_err(failed)?;
         Ok((
             Self {
                 link,
@@ -133,6 +140,7 @@ impl SupervisorHandle {
                 reported: false,
                 layer: view.into_layer(),
                 proxy,
+                _process: process,
             },
             out,
             err,
@@ -169,7 +177,12 @@ impl SupervisorHandle {
         let collected = report.changes.unwrap_or_default();
         remarks.extend(collected.notices);
         let changes = match (&ending, self.layer.take()) {
-            (Ok(_), Some(layer)) => Some(CommandChanges { layer, changes: collected.changes }),
+            (Ok(_), Some(mut layer)) => {
+                if let Ok(link) = self.link.as_fd().try_clone_to_owned() {
+                    layer.hold_overlay(link);
+                }
+                Some(CommandChanges { layer, changes: collected.changes })
+            }
             (Ok(_), None) | (Err(_), _) => None,
         };
         Ok(ExitReport { ending, notices: remarks, changes })

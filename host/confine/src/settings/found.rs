@@ -3,9 +3,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
+
 use super::format::SettingsFormat;
+
+/// Opens a directory also if its entries cannot be listed.
+#[cfg(target_os = "linux")]
+const PATH_ONLY: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const PATH_ONLY: OFlags = OFlags::RDONLY;
 
 /// The maximum number of matches in one directory of toolchains.
 const MOST_FOUND: usize = 200;
@@ -82,17 +91,20 @@ const IN_ONE_FOLDER: &[(&str, &str, SettingsFormat)] = &[
 
 /// Returns the settings at or below a path that commands see.
 pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
-    if !place.is_dir() {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | PATH_ONLY;
+    let Ok(opened) = openat(CWD, place, flags, Mode::empty()) else {
         return SettingsFormat::of_named(place)
             .map(|format| (place.to_owned(), format))
             .into_iter()
             .collect();
-    }
+    };
+    let mut known = FirstNames { directory: opened, known: Vec::new() };
     let of_this = IN_ONE_FOLDER
         .iter()
         .filter(|(folder, ..)| place.ends_with(folder))
         .map(|(_, pattern, format)| (*pattern, *format));
     let all = IN_FOLDERS.iter().copied().chain(of_this);
+    let all = all.filter(|(pattern, _)| known.may_have(pattern));
     let found = all.flat_map(|(pattern, format)| {
         find(place, pattern).into_iter().map(move |path| (path, format))
     });
@@ -135,6 +147,30 @@ pub(super) fn add_included(
                 settings.push((real, format));
             }
         }
+    }
+}
+
+/// The first components of patterns in a directory. Most patterns share them with others, and most
+/// directories have none of them.
+struct FirstNames {
+    directory: OwnedFd,
+    /// The names that were looked up, and whether they exist.
+    known: Vec<(&'static str, bool)>,
+}
+
+impl FirstNames {
+    /// Returns whether the directory may have entries that match a pattern.
+    fn may_have(&mut self, pattern: &'static str) -> bool {
+        let first = pattern.split('/').next().unwrap_or(pattern);
+        if first == "*" {
+            return true;
+        }
+        if let Some((_, exists)) = self.known.iter().find(|(known, _)| *known == first) {
+            return *exists;
+        }
+        let exists = statat(&self.directory, first, AtFlags::empty()).is_ok();
+        self.known.push((first, exists));
+        exists
     }
 }
 

@@ -18,7 +18,9 @@ use std::time::Instant;
 use cap_std::fs::Dir;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
-use super::{FileIdentity, KeepWalking, MAX_ENTRIES, ProtectedSnapshot, ProtectionError};
+use super::{
+    FileIdentity, KeepWalking, LayerScope, MAX_ENTRIES, ProtectedSnapshot, ProtectionError,
+};
 
 /// The permissions that an owner needs to search and change a directory.
 const OWNER_ACCESS: u32 = 0o700;
@@ -77,18 +79,21 @@ impl OpenedDirectories {
         root: &Path,
         goes_on: KeepWalking<'_>,
     ) -> Result<Self, ProtectionError> {
-        AccessWalk::new(root, None).run(&mut |entries| entries <= MAX_VISITED_ENTRIES && goes_on())
+        AccessWalk::new(root, None, None)
+            .run(&mut |entries| entries <= MAX_VISITED_ENTRIES && goes_on())
     }
 
     /// Reopens directories that a command closed, and opens those that were closed before it.
     ///
-    /// Stops at the deadline and then sets `is_truncated`.
+    /// Stops at the deadline and then sets `is_truncated`. With a scope, only directories that the
+    /// command can have changed are visited.
     pub(crate) fn open_after(
         root: &Path,
         before: &ProtectedSnapshot,
+        scope: Option<&LayerScope>,
         until: Instant,
     ) -> Result<Self, ProtectionError> {
-        AccessWalk::new(root, Some(before)).run(&mut |_| Instant::now() < until)
+        AccessWalk::new(root, Some(before), scope).run(&mut |_| Instant::now() < until)
     }
 
     /// Returns the directories that were closed before a command, for the search after it.
@@ -156,6 +161,8 @@ impl OpenedDirectories {
 struct AccessWalk<'a> {
     root: &'a Path,
     before: Option<&'a ProtectedSnapshot>,
+    /// What the command can have changed; `None` if that is unknown.
+    scope: Option<&'a LayerScope>,
     user: u32,
     /// Directories from before the command come first, so that a crowd of new ones cannot keep them
     /// closed.
@@ -168,10 +175,15 @@ struct AccessWalk<'a> {
 }
 
 impl<'a> AccessWalk<'a> {
-    fn new(root: &'a Path, before: Option<&'a ProtectedSnapshot>) -> Self {
+    fn new(
+        root: &'a Path,
+        before: Option<&'a ProtectedSnapshot>,
+        scope: Option<&'a LayerScope>,
+    ) -> Self {
         Self {
             root,
             before,
+            scope,
             user: rustix::process::geteuid().as_raw(),
             pending: VecDeque::from([PathBuf::new()]),
             pending_new: VecDeque::new(),
@@ -250,6 +262,9 @@ impl<'a> AccessWalk<'a> {
         if self.root.as_os_str().len() + path.as_os_str().len() > MAX_PATH_LEN {
             return;
         }
+        if self.scope.is_some_and(|scope| !scope.contains(&path)) {
+            return;
+        }
         let name = OsStr::from_bytes(name.to_bytes());
         let Some(inode) = self.make_accessible(parent, name, &path) else { return };
         if self.before.is_some_and(|before| !before.inventory.contains_directory(inode)) {
@@ -287,7 +302,15 @@ impl<'a> AccessWalk<'a> {
     }
 
     fn record(&mut self, path: &Path, identity: FileIdentity, mode: u32) {
-        match self.before.map(|before| before.closed.mode_of(identity)) {
+        let mode_before = |before: &ProtectedSnapshot| {
+            let had = before.closed.mode_of(identity);
+            // Before a private view exists, closed directories are not searched for.
+            had.or_else(|| {
+                let had = self.scope?.mode_before(path, identity.inode)?;
+                (had & OWNER_ACCESS != OWNER_ACCESS).then_some(had)
+            })
+        };
+        match self.before.map(mode_before) {
             None => {
                 self.opened.temporary.insert(path.to_owned(), (identity, mode));
             }

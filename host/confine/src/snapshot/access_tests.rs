@@ -13,7 +13,7 @@ fn mode(root: &Path, path: &str) -> u32 {
 }
 
 fn open_after(root: &Path, before: &ProtectedSnapshot) -> OpenedDirectories {
-    OpenedDirectories::open_after(root, before, Instant::now() + Duration::from_secs(60))
+    OpenedDirectories::open_after(root, before, None, Instant::now() + Duration::from_secs(60))
         .expect("it is looked at")
 }
 
@@ -87,7 +87,7 @@ fn no_link_is_followed_and_time_ends_the_walk() {
     open_after(root, &known);
     assert_eq!(mode(outside.path(), "x"), 0o500);
     (0..DIRECTORIES).for_each(|at| fs::create_dir(root.join(at.to_string())).expect("it is made"));
-    let ended = OpenedDirectories::open_after(root, &known, Instant::now());
+    let ended = OpenedDirectories::open_after(root, &known, None, Instant::now());
     assert!(ended.expect("it is looked at").is_truncated());
 }
 

@@ -28,11 +28,17 @@ impl EntryInventory {
 
     /// Adds a name in the directory with this inode.
     pub(super) fn add_name(&mut self, folder: u64, name: &OsStr) {
+        if self.is_unknown {
+            return;
+        }
         self.names.insert(self.hasher.hash_one((folder, name)));
     }
 
     /// Adds a symbolic link in the directory with this inode.
     pub(super) fn add_link(&mut self, folder: u64, name: &OsStr, target: &Path) {
+        if self.is_unknown {
+            return;
+        }
         self.links.insert(self.hasher.hash_one((folder, name, target)));
     }
 
@@ -43,6 +49,9 @@ impl EntryInventory {
 
     /// Adds a directory with this name in the directory with the inode `outer`.
     pub(super) fn add_directory(&mut self, inode: u64, outer: u64, name: &OsStr) {
+        if self.is_unknown {
+            return;
+        }
         self.directories.insert(inode, self.hasher.hash_one((outer, name)));
     }
 

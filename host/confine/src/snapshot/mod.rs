@@ -8,6 +8,7 @@ mod error;
 mod growth;
 mod kind;
 mod saved;
+mod scope;
 mod walk;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub(super) use error::ProtectionError;
 pub(super) use growth::{CrowdedDirectory, EntryInventory, WorkspaceGrowth};
 pub(crate) use kind::EntryKind;
 pub(super) use saved::{SavedPath, SavedSnapshot};
+pub(crate) use scope::LayerScope;
 pub(super) use walk::MAX_ENTRIES;
 use walk::{ProtectionWalk, WalkDirectory};
 
@@ -58,6 +60,8 @@ pub(super) struct ProtectedSnapshot {
     closed: ClosedDirectories,
     /// The start time of the snapshot.
     started_at: Option<SystemTime>,
+    /// The directories of packages that links lead to, which belong to the project.
+    linked_packages: BTreeSet<PathBuf>,
     /// The original permissions of directories that were opened because this user could not list
     /// them.
     original_modes: Vec<(PathBuf, u32)>,
@@ -174,7 +178,8 @@ impl ProtectedSnapshot {
         goes_on: KeepWalking<'_>,
     ) -> Result<(Self, ProtectedPaths), ProtectionError> {
         let opened = OpenedDirectories::open_before(root, goes_on)?;
-        let captured = Self::capture_opened(root, protected, git, keeping, goes_on, &opened);
+        let walk = FirstWalk { keeping, ..FirstWalk::new(root, &opened) };
+        let captured = Self::capture_opened(walk, protected, git, goes_on);
         opened.close(root, &Self::default());
         let (mut snapshot, protected) = captured?;
         snapshot.closed = opened.into_closed();
@@ -193,17 +198,34 @@ impl ProtectedSnapshot {
         goes_on: KeepWalking<'_>,
     ) -> Result<(Self, ProtectedPaths), ProtectionError> {
         let opened = OpenedDirectories::default();
-        Self::capture_opened(root, protected, git, false, goes_on, &opened)
+        let walk = FirstWalk { has_search_after: false, ..FirstWalk::new(root, &opened) };
+        Self::capture_opened(walk, protected, git, goes_on)
+    }
+
+    /// Captures the workspace below a private view, before the view exists. Nothing is changed.
+    /// Returns `None` if the search needs directories that this user cannot list.
+    ///
+    /// # Errors
+    /// The same as of [`capture_before`](Self::capture_before).
+    pub(super) fn capture_unchanged(
+        root: &Path,
+        protected: &ProtectedPaths,
+        git: GitNamedPaths,
+        goes_on: KeepWalking<'_>,
+    ) -> Result<Option<(Self, ProtectedPaths)>, ProtectionError> {
+        let opened = OpenedDirectories::default();
+        let walk = FirstWalk { may_open: false, ..FirstWalk::new(root, &opened) };
+        let captured = Self::capture_opened(walk, protected, git, goes_on)?;
+        Ok(Some(captured).filter(|(snapshot, _)| snapshot.unreadable.is_empty()))
     }
 
     fn capture_opened(
-        root: &Path,
+        walk: FirstWalk<'_>,
         protected: &ProtectedPaths,
         mut git: GitNamedPaths,
-        keeping: bool,
         goes_on: KeepWalking<'_>,
-        opened: &OpenedDirectories,
     ) -> Result<(Self, ProtectedPaths), ProtectionError> {
+        let FirstWalk { root, keeping, opened, may_open, has_search_after } = walk;
         let mut protected = protected.clone();
         let mut above_named = BTreeSet::new();
         let mut named: Vec<_> = git
@@ -223,10 +245,14 @@ impl ProtectedSnapshot {
                 protected = protected.with_path(path, *how);
             }
             git.begin_look();
-            let mut snapshot = ProtectionWalk::new(root, &protected, keeping, None, goes_on)
+            let mut walk = ProtectionWalk::new(root, &protected, keeping, None, goes_on)
                 .with_settings(git)
                 .with_opened(opened)
-                .run(None)?;
+                .with_opening(may_open);
+            if !has_search_after {
+                walk = walk.without_inventory();
+            }
+            let mut snapshot = walk.run(None)?;
             git = std::mem::take(&mut snapshot.git);
             snapshot.restore_modes(root, &Self::default());
             if snapshot.growth.is_truncated {
@@ -255,28 +281,31 @@ impl ProtectedSnapshot {
         protected: &ProtectedPaths,
         keeping: bool,
         before: &Self,
-        opened: &OpenedDirectories,
+        (opened, scope): (&OpenedDirectories, Option<&LayerScope>),
         until: Instant,
     ) -> Result<Self, ProtectionError> {
         ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
             .with_opened(opened)
+            .with_scope(scope)
             .run_known(until)
     }
 
     /// Captures the whole workspace after a command, until the deadline.
     ///
     /// Opened directories stay open until [`Self::restore_modes`]. The growth lists the parts that
-    /// were not searched.
+    /// were not searched. With a scope, only what the command can have changed is searched, and the
+    /// number of entries does not shrink.
     pub(super) fn capture_after(
         root: &Path,
         protected: &ProtectedPaths,
         keeping: bool,
         before: &Self,
-        opened: &OpenedDirectories,
+        (opened, scope): (&OpenedDirectories, Option<&LayerScope>),
         until: Instant,
     ) -> Result<Self, ProtectionError> {
         ProtectionWalk::new(root, protected, keeping, Some(before), &mut || true)
             .with_opened(opened)
+            .with_scope(scope)
             .run(Some(until))
     }
 
@@ -340,6 +369,26 @@ impl ProtectedSnapshot {
             argument_bytes: text,
             file_bytes: bytes,
         }
+    }
+}
+
+/// What a walk before a command does.
+#[derive(Clone, Copy)]
+struct FirstWalk<'a> {
+    root: &'a Path,
+    /// Whether to store file contents.
+    keeping: bool,
+    /// The directories that are open during the walk.
+    opened: &'a OpenedDirectories,
+    /// Whether directories that this user cannot list may be opened.
+    may_open: bool,
+    /// Whether another walk follows the command, which needs the names from before.
+    has_search_after: bool,
+}
+
+impl<'a> FirstWalk<'a> {
+    fn new(root: &'a Path, opened: &'a OpenedDirectories) -> Self {
+        Self { root, keeping: false, opened, may_open: true, has_search_after: true }
     }
 }
 

@@ -57,7 +57,7 @@ impl TestPlace {
             protected,
             true,
             before,
-            &OpenedDirectories::default(),
+            (&OpenedDirectories::default(), None),
             Instant::now() + Duration::from_secs(60),
         )
         .expect("it can be looked at")

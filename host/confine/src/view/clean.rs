@@ -128,7 +128,7 @@ fn attribute_names(path: &Path) -> io::Result<Vec<CString>> {
 }
 
 /// Returns whether a directory of the layer hides the directory below it.
-pub(super) fn is_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
+pub(crate) fn is_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     match lgetxattr(path_of(parent, name), OPAQUE_ATTRIBUTE, &mut [0_u8; 8]) {
         Ok(_) => Ok(true),
         Err(Errno::NODATA | Errno::NOTSUP) => Ok(false),

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
@@ -37,6 +38,9 @@ pub struct CommandLayer {
     directory: Option<TempDir>,
     /// The lock that marks the layer as used. The system releases it when the process ends.
     _lock: File,
+    /// The link to the supervisor, which ends the overlay when the link closes. Then the kernel
+    /// writes all changes of the file system to the disk, which would slow the commit down.
+    _overlay: Option<OwnedFd>,
     created: (i64, i64),
 }
 
@@ -116,7 +120,12 @@ impl CommandLayer {
         // The clock of the file system, with which later changes of the workspace are compared.
         let now = fs::metadata(&paths.upper)?;
         let created = (now.ctime(), now.ctime_nsec());
-        Ok(Self { directory: Some(directory), _lock: lock, created })
+        Ok(Self { directory: Some(directory), _lock: lock, _overlay: None, created })
+    }
+
+    /// Keeps the overlay of this layer, which nothing uses any more, as long as the layer.
+    pub(crate) fn hold_overlay(&mut self, link: OwnedFd) {
+        self._overlay = Some(link);
     }
 
     /// Returns the directory, for temporary files that are removed with it.

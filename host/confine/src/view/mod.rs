@@ -21,4 +21,5 @@ pub use layer::{CommandChanges, CommandLayer};
 pub use support::{ViewUnavailable, check_workspace};
 
 pub(crate) use change::CollectedChanges;
+pub(crate) use clean::is_opaque;
 pub(crate) use layer::{LayerPaths, PlannedView};

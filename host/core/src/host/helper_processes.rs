@@ -28,10 +28,9 @@ impl HelperProcesses {
     pub fn init() -> Self {
         let mut arguments = std::env::args_os().skip(1);
         let name = arguments.next();
-        let operand = arguments.next();
         let has_more = arguments.next().is_some();
         if let (Some(name), false) = (name.as_ref().and_then(|name| name.to_str()), has_more)
-            && let Some(code) = Self::run(name, operand.map(PathBuf::from))
+            && let Some(code) = Self::run(name)
         {
             std::process::exit(code);
         }
@@ -39,17 +38,12 @@ impl HelperProcesses {
     }
 
     /// Runs a task and returns the exit code, or `None` if no task has this name.
-    fn run(name: &str, operand: Option<PathBuf>) -> Option<i32> {
-        let result = match (name, operand) {
-            ("compile-component", None) => sandbox::compile_from_stdin(),
-            ("supervise-command", None) => {
-                sandbox::supervise_command().map_err(|error| error.to_string())
-            }
-            ("confined-command", None) => {
+    fn run(name: &str) -> Option<i32> {
+        let result = match name {
+            "compile-component" => sandbox::compile_from_stdin(),
+            "supervise-command" => sandbox::supervise_command().map_err(|error| error.to_string()),
+            "confined-command" => {
                 sandbox::exec_confined_command().map_err(|error| error.to_string())
-            }
-            ("guard-command", Some(set_aside)) => {
-                sandbox::guard_supervisor(&set_aside).map_err(|error| error.to_string())
             }
             _ => return None,
         };

@@ -66,9 +66,7 @@ pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
 pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository};
-pub(crate) use cofferdam_confine::{
-    current_program, exec_confined_command, guard_supervisor, supervise_command,
-};
+pub(crate) use cofferdam_confine::{current_program, exec_confined_command, supervise_command};
 pub use command_changes::{CommandChange, CommandChangeAction};
 pub use commands::RanCommand;
 pub use compile::CompilerKind;

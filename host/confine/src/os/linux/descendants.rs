@@ -37,8 +37,22 @@ pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
     let own = getpgrp();
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) => {}
+                Ok(None) => break,
+                // No children are left, so there are no descendants either: orphans become children
+                // of this process. Usually that is so at once, because the first process of the
+                // namespaces has taken all others with it.
+                Err(rustix::io::Errno::CHILD) => return Ok(()),
+                Err(error) => return Err(RemainingProcesses::Wait(error.into())),
+            }
+        }
         let all = read_processes();
         let pids = descendants(&all, 0);
+        if Instant::now() > deadline {
+            return Err(RemainingProcesses::Alive(pids.len()));
+        }
         // Killing a group is atomic, so that its members cannot fork faster than they are killed.
         // The outermost process of a namespace takes the others with it.
         let groups: BTreeSet<i32> =
@@ -48,18 +62,6 @@ pub(crate) fn kill_descendants() -> Result<(), RemainingProcesses> {
         }
         for pid in pids.iter().filter_map(|pid| Pid::from_raw(*pid)) {
             let _ = kill_process(pid, Signal::KILL);
-        }
-        loop {
-            match wait(WaitOptions::NOHANG) {
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                // No children are left, so there are no descendants either.
-                Err(rustix::io::Errno::CHILD) => return Ok(()),
-                Err(error) => return Err(RemainingProcesses::Wait(error.into())),
-            }
-        }
-        if Instant::now() > deadline {
-            return Err(RemainingProcesses::Alive(pids.len()));
         }
         std::thread::sleep(Duration::from_millis(1));
     }

@@ -6,6 +6,8 @@ use landlock::{
     Ruleset, RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope,
 };
 
+use rustix::fs::{FileType, fstat};
+
 use crate::error::StepProblem;
 use crate::protocol::SocketAccess;
 use crate::{CommandPaths, ConfineError, ConfineStep, PrerequisiteError};
@@ -45,8 +47,11 @@ pub(super) fn apply(places: &CommandPaths, sockets: SocketAccess) -> Result<(), 
             for path in paths {
                 // A path that vanished meanwhile needs no rule.
                 let Ok(open) = PathFd::new(path) else { continue };
-                let access =
-                    if path.is_dir() { access } else { access & AccessFs::from_file(version) };
+                let found = fstat(&open).map(|found| FileType::from_raw_mode(found.st_mode));
+                let access = match found {
+                    Ok(FileType::Directory) => access,
+                    Ok(_) | Err(_) => access & AccessFs::from_file(version),
+                };
                 created = created.add_rule(PathBeneath::new(open, access))?;
             }
         }

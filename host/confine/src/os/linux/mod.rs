@@ -15,9 +15,7 @@ mod view_support;
 use std::fs;
 use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -37,7 +35,9 @@ pub(crate) use bubblewrap::find as find_bubblewrap;
 pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
-pub(crate) use namespaces::{ForkedProcess, NamespaceStart, WorkspaceOverlay, run_with_own_mounts};
+pub(crate) use namespaces::{
+    DetachedOverlay, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
+};
 pub(crate) use view_support::check_private_view;
 
 /// Resolves the result of [`current_program`](super::current_program) to a path in the file system.
@@ -107,13 +107,11 @@ pub(crate) fn plan_sandbox(
             Ok((SandboxStart::Program(command), paths))
         }
         (SandboxLevel::Kernel, _) => {
-            let mut command = Command::new(surroundings.program);
-            command.arg0("cofferdam").current_dir(surroundings.directory);
             let mut places = surroundings.paths.clone();
             places.read.push("/proc".into());
             places.write.push(surroundings.temporary.to_owned());
             places.workspace_list(surroundings).push(surroundings.workspace.to_owned());
-            Ok((SandboxStart::Program(command), places))
+            Ok((SandboxStart::InDirectory(surroundings.directory.to_owned()), places))
         }
         (SandboxLevel::Full, None) | (SandboxLevel::None, _) => {
             Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::NoSandboxAtLevel))

@@ -28,7 +28,7 @@ impl ProtectionWalk<'_> {
     pub(super) fn list(&mut self, folder: &WalkDirectory) -> Option<DirectoryEntries> {
         let whole = self.root.join(&folder.path);
         let listed = match fs::read_dir(&whole) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && self.may_open => {
                 self.make_accessible(&folder.path).and_then(|()| fs::read_dir(&whole))
             }
             listed => listed,
@@ -112,7 +112,9 @@ impl ProtectionWalk<'_> {
                 break;
             }
         }
-        self.snapshot.growth.total += count;
+        // The number of known entries is that from before the command if not all are visited.
+        let is_known = self.scope.is_some() && folder.new_directory.is_none();
+        self.snapshot.growth.total += if is_known { new } else { count };
         if let Some(inner) =
             folder.new_directory.and_then(|at| self.snapshot.growth.new_directories.get_mut(at))
         {

@@ -14,7 +14,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use record::is_canonical;
 
-use super::{FileIdentity, KeepWalking, OpenedDirectories, ProtectedSnapshot, ProtectionError};
+use super::{
+    EntryInventory, FileIdentity, KeepWalking, LayerScope, OpenedDirectories, ProtectedSnapshot,
+    ProtectionError,
+};
 use crate::git::{self, GitNamedPaths};
 use crate::links::LinkFollower;
 use cofferdam_policy::{PathProtection, ProtectedPathNames, ProtectedPaths};
@@ -83,6 +86,10 @@ pub(super) struct ProtectionWalk<'a> {
     led_to: BTreeSet<(PathBuf, PathProtection)>,
     /// The directories that were opened for this walk.
     opened: Option<&'a OpenedDirectories>,
+    /// Whether directories that this user cannot list are opened.
+    may_open: bool,
+    /// What the command can have changed; `None` if that is unknown.
+    scope: Option<&'a LayerScope>,
     snapshot: ProtectedSnapshot,
     /// The cached resolution of links.
     follower: LinkFollower,
@@ -128,6 +135,8 @@ impl<'a> ProtectionWalk<'a> {
             pending_new: VecDeque::new(),
             led_to: BTreeSet::new(),
             opened: None,
+            may_open: true,
+            scope: None,
             snapshot: ProtectedSnapshot {
                 started_at: Some(SystemTime::now()),
                 ..ProtectedSnapshot::default()
@@ -149,6 +158,28 @@ impl<'a> ProtectionWalk<'a> {
         Self { opened: Some(opened), ..self }
     }
 
+    /// Sets whether directories that this user cannot list may be opened.
+    pub(super) fn with_opening(self, may_open: bool) -> Self {
+        Self { may_open, ..self }
+    }
+
+    /// Leaves out the names, for a walk before a command that no walk follows.
+    pub(super) fn without_inventory(mut self) -> Self {
+        self.snapshot.inventory = EntryInventory::unknown();
+        self
+    }
+
+    /// Limits a walk after a command to the directories that the command can have changed. All other
+    /// entries count as they were.
+    pub(super) fn with_scope(mut self, scope: Option<&'a LayerScope>) -> Self {
+        self.scope = scope;
+        if let (Some(scope), Some(before)) = (scope, self.before) {
+            self.pending.retain(|folder| !scope.is_unchanged(&folder.path));
+            self.snapshot.growth.total = before.growth.total;
+        }
+        self
+    }
+
     /// Walks through the whole workspace. After a command, `until` is the deadline.
     pub(super) fn run(
         mut self,
@@ -157,6 +188,10 @@ impl<'a> ProtectionWalk<'a> {
         self.deadline = until;
         let inode = fs::symlink_metadata(self.root).map_or(0, |metadata| metadata.ino());
         self.pending.push_back(WalkDirectory { inode, ..WalkDirectory::default() });
+        // The links that lead to these directories may be outside the scope.
+        if let (Some(_), Some(before)) = (self.scope, self.before) {
+            before.linked_packages.iter().for_each(|path| self.look_at_packages(path.clone()));
+        }
         let walked = self.visit_pending();
         self.finish(walked)
     }

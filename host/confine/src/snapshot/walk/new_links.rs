@@ -68,7 +68,7 @@ impl ProtectionWalk<'_> {
                 self.snapshot.rejected_links.insert(path.to_owned(), PACKAGES);
             }
         } else {
-            self.look_at_packages(inner);
+            self.look_at_linked_packages(inner);
         }
     }
 
@@ -128,12 +128,22 @@ impl ProtectionWalk<'_> {
         false
     }
 
+    /// Remembers a directory of packages to which an old link leads, and searches it.
+    fn look_at_linked_packages(&mut self, target: PathBuf) {
+        if self.before.is_none() {
+            self.snapshot.linked_packages.insert(target.clone());
+        }
+        self.look_at_packages(target);
+    }
+
     /// Searches a directory of packages like a directory of the project, because an old link leads
     /// there.
-    fn look_at_packages(&mut self, target: PathBuf) {
+    pub(super) fn look_at_packages(&mut self, target: PathBuf) {
         let mut ahead = vec![target];
         while let Some(path) = ahead.pop() {
-            if !self.linked.insert(path.clone()) {
+            if !self.linked.insert(path.clone())
+                || self.scope.is_some_and(|scope| scope.is_unchanged(&path))
+            {
                 continue;
             }
             for entry in fs::read_dir(self.root.join(&path)).into_iter().flatten().flatten() {
@@ -167,10 +177,17 @@ impl ProtectionWalk<'_> {
                     }
                     _ if kind.is_dir() && !is_package_name(&name) => ahead.push(inner),
                     _ if kind.is_symlink() => {
-                        let real = self.root.join(&inner).canonicalize().ok();
-                        let real = real.filter(|real| real.is_dir());
-                        let real = real.and_then(|real| git::below(self.root, &real));
-                        ahead.extend(real.filter(|real| real.iter().any(is_package_name)));
+                        let read_link = |link: &Path| fs::read_link(link).ok();
+                        let end = self.follower.follow_below(self.root, &inner, &read_link).end;
+                        let end = end.and_then(|end| git::below(self.root, &end));
+                        let Some(end) = end.filter(|end| end.iter().any(is_package_name)) else {
+                            continue;
+                        };
+                        // The command may create what does not exist yet.
+                        if self.before.is_none() {
+                            self.snapshot.linked_packages.insert(end.clone());
+                        }
+                        ahead.push(end);
                     }
                     _ => {}
                 }

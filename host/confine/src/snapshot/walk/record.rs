@@ -33,6 +33,9 @@ impl ProtectionWalk<'_> {
         if is_protected {
             self.snapshot.directories.push(folder.clone());
         }
+        if self.scope.is_some_and(|scope| !scope.contains(&folder.path)) {
+            return;
+        }
         if folder.new_directory.is_some() {
             self.pending_new.push_back(folder)
         } else {
@@ -266,8 +269,15 @@ impl ProtectionWalk<'_> {
             let _ = self.record_entry(above, PathProtection::ReadOnly, false, false, false);
         }
         for (path, had) in &before.entries {
-            let outer = path.parent().unwrap_or(Path::new(""));
-            if self.snapshot.entries.contains_key(path) || !is_canonical(self.root, outer) {
+            if self.snapshot.entries.contains_key(path) {
+                continue;
+            }
+            // A file with several names can have been written through a name outside the layer.
+            if !had.has_hard_links() && self.scope.is_some_and(|scope| scope.is_unchanged(path)) {
+                self.snapshot.insert(path.clone(), had.clone());
+                continue;
+            }
+            if !is_canonical(self.root, path.parent().unwrap_or(Path::new(""))) {
                 continue;
             }
             let whole = self.root.join(path);

@@ -152,14 +152,16 @@ impl CommandRoot {
             opened => return Ok(opened?),
         }
         let (parent, name) = self.parent(path)?;
-        match kind {
-            MountPointKind::Directory => mkdirat(&parent, name, DIRECTORY_MODE)?,
-            MountPointKind::File => {
-                let flags = OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC | OFlags::WRONLY;
-                drop(openat(&parent, name, flags, Mode::from_raw_mode(0o444))?);
+        let (flags, mode) = match kind {
+            MountPointKind::Directory => {
+                mkdirat(&parent, name, DIRECTORY_MODE)?;
+                (OFlags::PATH | OFlags::DIRECTORY, Mode::empty())
             }
-        }
-        Ok(self.open(path)?)
+            MountPointKind::File => {
+                (OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY, Mode::from_raw_mode(0o444))
+            }
+        };
+        Ok(openat(&parent, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode)?)
     }
 
     /// Opens the directory above a path, and returns it with the last component.

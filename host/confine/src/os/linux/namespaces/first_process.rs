@@ -22,18 +22,14 @@ use rustix::system::sethostname;
 use super::super::mount_plan::MountPlan;
 use super::super::{close_inherited_files, drop_privileges};
 use super::command_root::enter_root;
-use super::fork::ForkedProcess;
 use super::id_map::IdMap;
 use super::loopback;
-use crate::confined_command::become_command;
+use crate::confined_command::{PREPARATION_FAILED, execute_command};
 use crate::exit_code::exit_code;
+use crate::os::ForkedProcess;
 use crate::protocol::{ChildReadiness, NetworkAccess, PROXY_PORT};
 use crate::{ConfineError, ConfineStep, SupervisorLink};
 
-/// The exit code of this process if it fails. The supervisor gets the reason on the link.
-const FAILED: i32 = 71;
-/// The exit code of a command that could not be executed, as in a shell.
-const EXECUTION_FAILED: i32 = 126;
 /// The time for the parent to set the IDs, which takes it two system calls.
 const ID_TIMEOUT: Duration = Duration::from_secs(10);
 /// The name of the machine, as the command sees it.
@@ -78,7 +74,7 @@ impl NamespaceStart {
             UnixStream::pair().map_err(failed(ConfineStep::EnterNamespaces))?;
         let ids = &ids;
         let child =
-            ForkedProcess::start(namespaces, move || self.run(ids, theirs, link, environment))
+            ForkedProcess::start_in(namespaces, move || self.run(ids, theirs, link, environment))
                 .map_err(failed(ConfineStep::EnterNamespaces))?;
         ids.write_from_outside(child.pid())
             .and_then(|()| ours.write_all(&[1]))
@@ -96,7 +92,7 @@ impl NamespaceStart {
     ) -> i32 {
         let started = self.prepare(ids, outside, &mut link).and_then(|()| {
             let link = &mut link;
-            ForkedProcess::start(CloneFlags::empty(), move || execute(link, environment))
+            ForkedProcess::start(move || execute_command(link, environment))
                 .map_err(ConfineError::at(ConfineStep::StartSandbox))
         });
         let command = match started.and_then(|command| drop_everything().map(|()| command)) {
@@ -104,11 +100,11 @@ impl NamespaceStart {
             Err(error) => {
                 // If this fails too, the supervisor is gone.
                 let _ = link.send(&ChildReadiness::Failed(error.encode()));
-                return FAILED;
+                return PREPARATION_FAILED;
             }
         };
         drop(link);
-        wait_for_all_until(command.pid()).map_or(FAILED, exit_code)
+        wait_for_all_until(command.pid()).map_or(PREPARATION_FAILED, exit_code)
     }
 
     fn prepare(
@@ -134,7 +130,7 @@ impl NamespaceStart {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT));
             listener
                 .and_then(|listener| {
-                    link.send_with_descriptor(&ChildReadiness::Listening, listener.as_fd())
+                    link.send_with_descriptors(&ChildReadiness::Listening, &[listener.as_fd()])
                 })
                 .map_err(failed(ConfineStep::OpenProxy))?;
         }
@@ -154,18 +150,6 @@ pub(super) fn take_ids(ids: &IdMap, mut outside: UnixStream) -> std::io::Result<
     let written = ids.write_from_inside();
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     written
-}
-
-/// Becomes the command. Returns an exit code if that fails.
-fn execute(link: &mut SupervisorLink, environment: Vec<(OsString, OsString)>) -> i32 {
-    match become_command(link, environment) {
-        Ok(()) => 0,
-        Err(error) => {
-            // The link is closed to errors after the restrictions are active.
-            let _ = writeln!(std::io::stderr(), "{error}");
-            EXECUTION_FAILED
-        }
-    }
 }
 
 /// Gives up the output, which belongs to the command alone, and all privileges in the namespaces.

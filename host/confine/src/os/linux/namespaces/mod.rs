@@ -10,12 +10,10 @@
 
 mod command_root;
 mod first_process;
-mod fork;
 mod id_map;
 mod loopback;
 mod mount;
 mod private_view;
 
 pub(crate) use first_process::NamespaceStart;
-pub(crate) use fork::ForkedProcess;
-pub(crate) use private_view::{WorkspaceOverlay, run_with_own_mounts};
+pub(crate) use private_view::{DetachedOverlay, WorkspaceOverlay, run_with_own_mounts};

@@ -14,9 +14,10 @@ use rustix::mount::{
 use rustix::process::{Signal, kill_process, set_parent_process_death_signal};
 
 use super::first_process::take_ids;
-use super::fork::ForkedProcess;
 use super::id_map::IdMap;
 use super::mount::{PLAIN_FILES, attach};
+use crate::os::ForkedProcess;
+use crate::snapshot::LayerScope;
 use crate::view::LayerPaths;
 use crate::{ConfineError, ConfineStep};
 
@@ -35,7 +36,7 @@ pub(crate) fn run_with_own_mounts(
     let (mut ours, theirs) = UnixStream::pair().map_err(failed(ConfineStep::EnterNamespaces))?;
     let ids = &ids;
     let namespaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-    let mut child = ForkedProcess::start(namespaces, move || body(prepare(ids, theirs)))
+    let mut child = ForkedProcess::start_in(namespaces, move || body(prepare(ids, theirs)))
         .map_err(failed(ConfineStep::EnterNamespaces))?;
     if let Err(error) = ids.write_from_outside(child.pid()).and_then(|()| ours.write_all(&[1])) {
         let _ = kill_process(child.pid(), Signal::KILL);
@@ -57,8 +58,15 @@ fn prepare(ids: &IdMap, outside: UnixStream) -> Result<(), ConfineError> {
 /// An overlay over the workspace, unmounted when the value is dropped.
 pub(crate) struct WorkspaceOverlay {
     workspace: PathBuf,
-    is_mounted: bool,
+    /// The workspace below the overlay.
+    lower: OwnedFd,
+    /// The mounted overlay; `None` after it was unmounted.
+    mount: Option<OwnedFd>,
 }
+
+/// An overlay without a place in the file system. It ends when the value is dropped, which writes
+/// all changes of its file system to the disk.
+pub(crate) struct DetachedOverlay(#[expect(dead_code, reason = "it is dropped")] OwnedFd);
 
 impl WorkspaceOverlay {
     /// Mounts an overlay of the workspace and an empty layer over the workspace.
@@ -79,23 +87,32 @@ impl WorkspaceOverlay {
         fsconfig_create(&context)?;
         let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, PLAIN_FILES)?;
         attach(&mount, &lower)?;
-        Ok(Self { workspace: workspace.to_owned(), is_mounted: true })
+        Ok(Self { workspace: workspace.to_owned(), lower, mount: Some(mount) })
     }
 
-    /// Unmounts the overlay, so that the workspace is visible again.
+    /// Returns what a command can have changed in this overlay.
+    ///
+    /// # Errors
+    /// The layer cannot be opened.
+    pub(crate) fn scope(&self, layer: &LayerPaths) -> std::io::Result<LayerScope> {
+        LayerScope::open(&layer.upper, self.lower.try_clone()?)
+    }
+
+    /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay any
+    /// more.
     ///
     /// # Errors
     /// The kernel refuses it.
-    pub(crate) fn unmount(mut self) -> std::io::Result<()> {
-        self.is_mounted = false;
+    pub(crate) fn unmount(mut self) -> std::io::Result<Option<DetachedOverlay>> {
         // This process may still have directories of the overlay open, but changes nothing in them.
-        Ok(unmount(&self.workspace, UnmountFlags::DETACH)?)
+        unmount(&self.workspace, UnmountFlags::DETACH)?;
+        Ok(self.mount.take().map(DetachedOverlay))
     }
 }
 
 impl Drop for WorkspaceOverlay {
     fn drop(&mut self) {
-        if self.is_mounted {
+        if self.mount.is_some() {
             // The mount ends with its namespace in any case.
             let _ = unmount(&self.workspace, UnmountFlags::DETACH);
         }

@@ -4,7 +4,6 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitStatus;
 
-use nix::sched::CloneFlags;
 use rustix::process::{Pid, WaitOptions, waitpid};
 
 /// The exit code of a child whose code panicked, as `EX_SOFTWARE` in `sysexits.h`.
@@ -18,15 +17,27 @@ pub(crate) struct ForkedProcess {
 }
 
 impl ForkedProcess {
-    /// Starts a child in new namespaces. The child runs `body` and exits with its result.
+    /// Starts a child, which runs `body` and exits with its result.
     ///
     /// This process must have one thread only: a lock that another thread holds would stay locked
     /// in the child.
     ///
     /// # Errors
+    /// The system has too many processes.
+    pub(crate) fn start(body: impl FnOnce() -> i32) -> std::io::Result<Self> {
+        #[expect(unsafe_code, reason = "there is no safe function that starts a child this way")]
+        // SAFETY: the callers have one thread, so that no lock stays locked in the child.
+        let result = unsafe { libc::fork() };
+        Self::continue_as(i64::from(result), body)
+    }
+
+    /// Starts a child in new namespaces like [`Self::start`].
+    ///
+    /// # Errors
     /// The system has too many processes, or does not allow the namespaces.
-    pub(super) fn start(
-        namespaces: CloneFlags,
+    #[cfg(target_os = "linux")]
+    pub(crate) fn start_in(
+        namespaces: nix::sched::CloneFlags,
         body: impl FnOnce() -> i32,
     ) -> std::io::Result<Self> {
         let flags = libc::c_long::from(namespaces.bits() | libc::SIGCHLD);
@@ -35,6 +46,11 @@ impl ForkedProcess {
         // argument it continues on the copy of this stack, as after `fork`. The callers have one
         // thread.
         let result = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+        Self::continue_as(result, body)
+    }
+
+    /// Continues as the child or as the parent, by the result of the system call.
+    fn continue_as(result: i64, body: impl FnOnce() -> i32) -> std::io::Result<Self> {
         if result == 0 {
             // The child must not return, or unwind, into the frames of its parent. The message of a
             // panic is printed already.

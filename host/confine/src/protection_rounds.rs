@@ -1,0 +1,108 @@
+//! Restoring the protected paths of a workspace after a command, in rounds of searching.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::restore::{RestorePhase, SnapshotRestore};
+use super::snapshot::{
+    LayerScope, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError,
+};
+use cofferdam_policy::ProtectedPaths;
+
+/// The time limit for checking the paths that were protected before a command, which comes first.
+const KNOWN_PATHS_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time limit for searching the workspace. New directories that are not searched by then are
+/// moved away.
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum number of search rounds. Entries behind a crowd are found only after it is removed.
+const MAX_ROUNDS: usize = 20;
+/// The minimum time for removing crowds. Four times the duration of the command is added.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Restores all protected paths: first those known before, then those that a search finds.
+///
+/// With a scope, the search leaves out what the command cannot have changed.
+pub(super) fn restore_protected_paths(
+    (root, set_aside): (&Path, &Path),
+    protected: &ProtectedPaths,
+    keeping: bool,
+    before: &ProtectedSnapshot,
+    scope: Option<&LayerScope>,
+    took: Duration,
+) -> Result<Vec<String>, ProtectionError> {
+    // Directories are opened before the search, because it finds nothing below a closed one.
+    let mut opened =
+        OpenedDirectories::open_after(root, before, scope, Instant::now() + SEARCH_TIMEOUT)?;
+    let mut restoration =
+        SnapshotRestore::new(root, before, set_aside).map_err(ProtectionError::OpenWorkspace)?;
+    for notice in opened.notices() {
+        restoration.add_notice(|| notice);
+    }
+    let known = ProtectedSnapshot::capture_known(
+        root,
+        protected,
+        keeping,
+        before,
+        (&opened, scope),
+        Instant::now() + KNOWN_PATHS_TIMEOUT,
+    )?;
+    restoration.restore(&known, RestorePhase::Known);
+    known.restore_modes(root, before);
+    opened.reopen(root);
+    let until = Instant::now() + REMOVAL_TIMEOUT + 4 * took;
+    let mut is_moved_back = false;
+    for round in 0..MAX_ROUNDS {
+        if round > 0 {
+            opened.close(root, before);
+            opened = OpenedDirectories::open_after(
+                root,
+                before,
+                scope,
+                Instant::now() + SEARCH_TIMEOUT,
+            )?;
+            for notice in opened.notices() {
+                restoration.add_notice(|| notice);
+            }
+        }
+        let capture = |scope| {
+            let until = Instant::now() + SEARCH_TIMEOUT;
+            let seen = (&opened, scope);
+            ProtectedSnapshot::capture_after(root, protected, keeping, before, seen, until)
+        };
+        let mut after = capture(scope)?;
+        // Entries that the command removed are counted only by a search of everything.
+        if scope.is_some() && after.growth.exceeds_limit(MAX_ENTRIES) {
+            after.restore_modes(root, before);
+            after = capture(None)?;
+        }
+        after.growth.is_truncated |= opened.is_truncated();
+        if !after.moved.is_empty() && !is_moved_back {
+            is_moved_back = true;
+            opened.close(root, before);
+            restoration.move_back(&after);
+            after.restore_modes(root, before);
+            continue;
+        }
+        restoration.restore(&after, RestorePhase::All);
+        restoration.take_away_too_deep(&after);
+        let is_too_much = after.growth.exceeds_limit(MAX_ENTRIES);
+        if is_too_much {
+            restoration.reduce_growth(&after.growth, &before.inventory, until);
+        }
+        after.restore_modes(root, before);
+        if !is_too_much && !restoration.take_left_in_workspace() {
+            opened.close(root, before);
+            return Ok(restoration.into_notices());
+        }
+        if Instant::now() > until {
+            break;
+        }
+    }
+    opened.close(root, before);
+    restoration.add_notice(|| {
+        "the workspace has too many files to restore the protected paths in all of \
+            its directories; remove some"
+            .to_owned()
+    });
+    Ok(restoration.into_notices())
+}
