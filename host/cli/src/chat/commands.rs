@@ -16,6 +16,8 @@ pub(super) enum SlashCommand {
     Context,
     Cost,
     Compact,
+    /// Shows what tools and commands changed since the chat began.
+    Diff,
     /// Lists sessions, or resumes the one whose ID begins with this prefix.
     Resume(Option<String>),
     Clear,
@@ -37,7 +39,7 @@ pub(super) enum LineMeaning {
 }
 
 /// All commands: name, arguments, description.
-const COMMANDS: [(&str, &str, &str); 11] = [
+const COMMANDS: [(&str, &str, &str); 12] = [
     ("/help", "", "show this list"),
     (
         "/mode",
@@ -49,6 +51,7 @@ const COMMANDS: [(&str, &str, &str); 11] = [
     ("/context", "", "show how much of the context window is used"),
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),
+    ("/diff", "", "show what tools and commands changed in this chat"),
     ("/resume", "[ID]", "list the sessions of this project, or continue the one with this ID"),
     ("/clear", "", "start a new session; the old one is kept"),
     ("/export", "[FILE]", "write the conversation to a file as JSON"),
@@ -78,6 +81,7 @@ pub(super) fn parse_line(line: &str) -> LineMeaning {
         ("/context", "") => SlashCommand::Context,
         ("/cost", "") => SlashCommand::Cost,
         ("/compact", "") => SlashCommand::Compact,
+        ("/diff", "") => SlashCommand::Diff,
         ("/resume", "") => SlashCommand::Resume(None),
         ("/resume", id) => SlashCommand::Resume(Some(id.to_owned())),
         ("/clear", "") => SlashCommand::Clear,
@@ -117,6 +121,7 @@ pub(super) fn pipe_denial(command: &SlashCommand, start: ApprovalMode) -> Option
         | SlashCommand::Context
         | SlashCommand::Cost
         | SlashCommand::Compact
+        | SlashCommand::Diff
         | SlashCommand::Resume(None)
         | SlashCommand::Clear
         | SlashCommand::Quit => return None,

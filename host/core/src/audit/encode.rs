@@ -229,6 +229,7 @@ pub(super) fn encode_call_end(
             .iter()
             .map(|change| CommandChange { path: redact(&change.path), ..change.clone() })
             .collect(),
+        more_changes: ran.more_changes,
         connections: ran.connections.clone(),
     });
     RecordKind::Ended(Box::new(CallEndRecord {

@@ -9,7 +9,9 @@ use tracing::debug;
 
 use super::call_state::not_granted;
 use super::clock::CallClock;
-use super::command_changes::{CommandChange, CommandChangeContext, SettleError, SettledCommand};
+use super::command_changes::{
+    CommandChange, CommandChangeContext, SettleError, SettledCommand, is_zero,
+};
 use super::contract::v0_2::commands as wit;
 use super::egress::{CommandConnection, EgressProxy};
 use super::gate::GateRuling;
@@ -65,6 +67,9 @@ pub struct RanCommand {
     /// directly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<CommandChange>,
+    /// The number of changes that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_changes: u64,
     /// The connections that the command asked the proxy for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<CommandConnection>,
@@ -156,6 +161,7 @@ impl wit::Host for CommandsHost {
                 ending: None,
                 remarks: Vec::new(),
                 changes: Vec::new(),
+                more_changes: 0,
                 connections: Vec::new(),
                 changed_files: Vec::new(),
             });
@@ -222,7 +228,7 @@ impl wit::Host for CommandsHost {
                             let after = workspace.scan_listed_files_async().await;
                             let listed = after.changes_since(&before);
                             let notices = describe_changes(&listed, &before, &after);
-                            SettledCommand { notices, listed, committed: Vec::new() }
+                            SettledCommand { notices, listed, ..SettledCommand::default() }
                         }
                     },
                 };
@@ -240,6 +246,7 @@ impl wit::Host for CommandsHost {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.notices);
                     record.changes = settled.committed;
+                    record.more_changes = settled.more_committed;
                     record.changed_files = settled.listed;
                 }
                 // A tool says of what timed out that it was at the timeout that it gave itself.

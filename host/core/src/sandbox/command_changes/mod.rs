@@ -22,6 +22,7 @@ use crate::policy::{Denial, DenialCode, Effect};
 use crate::terminal_escape::escape_name;
 use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange};
 use judge::{JudgedChanges, RestrictedPath};
+pub(super) use record::is_zero;
 pub use record::{CommandChange, CommandChangeAction};
 
 /// The number of characters of a path that are shown.
@@ -50,6 +51,8 @@ pub(super) struct SettledCommand {
     pub(super) notices: Vec<String>,
     /// The committed changes, for the audit log.
     pub(super) committed: Vec<CommandChange>,
+    /// The number of committed changes that are not recorded one by one.
+    pub(super) more_committed: u64,
     /// The committed changes of instruction files and of files that run code.
     pub(super) listed: Vec<ListedChange>,
 }
@@ -147,7 +150,7 @@ impl CommandChangeContext {
             return Ok(SettledCommand { notices, ..SettledCommand::default() });
         }
         let listed = approval::listed_changes(&layer, &accepted, approved);
-        let committed = record::record_changes(&layer, &accepted);
+        let (committed, more_committed) = record::record_changes(&layer, &accepted);
         let moves = accepted.into_iter().map(|change| {
             let from = |number| layer.entry(number);
             let action = match change.action {
@@ -182,7 +185,7 @@ impl CommandChangeContext {
                 bytes >> 20
             ));
         }
-        Ok(SettledCommand { notices, committed, listed })
+        Ok(SettledCommand { notices, committed, more_committed, listed })
     }
 }
 

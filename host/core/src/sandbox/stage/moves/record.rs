@@ -94,8 +94,13 @@ impl RecordedMove {
         self.modes.is_some()
     }
 
+    /// Returns whether there was an entry at the path before the commit.
+    pub(in crate::sandbox::stage) fn has_old(&self) -> bool {
+        self.old.is_some()
+    }
+
     /// Returns the permissions before and after a move that sets them.
-    pub(super) fn modes(&self) -> Option<(u32, u32)> {
+    pub(in crate::sandbox::stage) fn modes(&self) -> Option<(u32, u32)> {
         self.modes
     }
 }
@@ -220,7 +225,7 @@ impl MoveRecord {
         remove_directory(&self.directory)
     }
 
-    pub(super) fn open_slots(&self) -> io::Result<Dir> {
+    pub(in crate::sandbox::stage) fn open_slots(&self) -> io::Result<Dir> {
         open_dir(&self.directory.join(SLOTS))
     }
 
