@@ -36,6 +36,8 @@ const SLOTS: &str = "slots";
 pub(in crate::sandbox::stage) struct MoveRecord {
     directory: PathBuf,
     pub(in crate::sandbox::stage) manifest: MoveManifest,
+    /// The number of moves that may have been made. The others need not be made backwards.
+    pub(super) tried: usize,
 }
 
 /// The content of `record.json`.
@@ -159,6 +161,7 @@ impl MoveRecord {
         }
         let record = Self {
             directory,
+            tried: moves.len(),
             manifest: MoveManifest {
                 version: FORMAT_VERSION,
                 state: ChangeState::Pending,
@@ -202,7 +205,7 @@ impl MoveRecord {
         if manifest.version != FORMAT_VERSION {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Self { directory, manifest })
+        Ok(Self { directory, tried: manifest.moves.len(), manifest })
     }
 
     pub(in crate::sandbox::stage) fn directory(&self) -> &Path {
