@@ -26,6 +26,7 @@ mod exit_code;
 pub mod git;
 mod guard;
 mod host_environment;
+mod isolation;
 mod journal;
 mod level;
 mod level_text;

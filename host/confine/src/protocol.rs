@@ -49,6 +49,9 @@ pub(super) struct SupervisorRequest {
     /// The files and directories of this program itself.
     pub(super) own: Vec<PathBuf>,
     pub(super) view: SupervisedView,
+    /// The directories below the workspace that a command with a layer writes directly, relative to
+    /// it.
+    pub(super) direct: Vec<PathBuf>,
 }
 
 /// The port of the proxy in the network namespace of a command. Nothing else listens there.

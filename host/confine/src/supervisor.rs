@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use super::command_dirs::PrivateDirs;
 use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
-use super::journal::{self, RestoreJournal};
+use super::isolation::{IsolatingLayer, WorkspaceIsolation};
+use super::journal::RestoreJournal;
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
 use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, NetworkAccess,
     SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport, SupervisorRequest,
 };
-use super::queue::{self, CommandTurn};
 use super::restore::{RestorePhase, SnapshotRestore};
 use super::sandbox_process::SandboxProcess;
 use super::settings::{SettingsCopies, WorkspaceSettings};
@@ -28,9 +28,9 @@ use super::snapshot::{
 };
 use crate::exit_code::exit_code;
 use crate::git::GitNamedPaths;
-use crate::os::{self, WorkspaceOverlay};
+use crate::os;
+use crate::view::CollectedChanges;
 use crate::view::collect::collect_changes;
-use crate::view::{CollectedChanges, LayerPaths};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 
 /// The time between a stop request and killing the command. An abort has to return within a second
@@ -123,8 +123,12 @@ pub fn supervise_command() -> Result<(), ConfineError> {
             Ok(rustix::stdio::dup2_stderr(&nothing)?)
         })
         .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
-    Ok(())
+    let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
+    // If the child was killed, the guard restores the directories that the command wrote directly.
+    if status.success() {
+        return Ok(());
+    }
+    Err(ConfineError::new(ConfineStep::WaitForCommand, StepProblem::EndedEarly(status)))
 }
 
 /// Executes a request, unless this process could not be prepared, and reports the result.
@@ -160,45 +164,6 @@ struct CommandResults {
     changes: Option<CollectedChanges>,
 }
 
-/// What keeps the changes of a command from others until they are checked.
-enum WorkspaceIsolation {
-    /// The command writes the workspace, in which no other command runs meanwhile.
-    Turn(#[expect(dead_code, reason = "it ends when it is dropped")] CommandTurn),
-    /// The command writes this layer.
-    Layer(WorkspaceOverlay, LayerPaths),
-    /// The command changes nothing.
-    Unneeded,
-}
-
-impl WorkspaceIsolation {
-    /// Isolates the workspace, or returns `None` if the host stops the command first.
-    fn begin(
-        order: &SupervisorRequest,
-        host: &mut SupervisorLink,
-        notices: &mut Vec<String>,
-    ) -> Result<Option<Self>, ConfineError> {
-        match &order.view {
-            SupervisedView::Layer(layer) => {
-                let paths = LayerPaths::of(layer);
-                let mounted = WorkspaceOverlay::mount(&order.workspace, &paths);
-                let overlay = mounted.map_err(ConfineError::at(ConfineStep::MountView))?;
-                return Ok(Some(Self::Layer(overlay, paths)));
-            }
-            SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
-                return Ok(Some(Self::Unneeded));
-            }
-            // Without a mount, a command could still change permissions.
-            SupervisedView::ReadOnly | SupervisedView::Direct => {}
-        }
-        // The turn lasts until everything is restored, so that no other command sees forbidden
-        // changes.
-        let turn = queue::wait_for_turn(&order.workspace, &order.set_aside, || !host.is_closed());
-        let turn = turn.map_err(ConfineError::at(ConfineStep::WaitForTurn))?;
-        notices.extend(journal::recover(&order.set_aside, &order.workspace));
-        Ok(turn.map(Self::Turn))
-    }
-}
-
 fn handle_request(
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
@@ -209,7 +174,7 @@ fn handle_request(
     }
     os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
     let CommandResults { private: slot, notices, changes } = results;
-    let Some(isolation) = WorkspaceIsolation::begin(order, host, notices)? else {
+    let Some(mut isolation) = WorkspaceIsolation::begin(order, host, notices)? else {
         return Ok(CommandExitKind::Stopped);
     };
     let private = slot.insert(
@@ -217,20 +182,10 @@ fn handle_request(
             .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
     );
     let keeping = order.level != SandboxLevel::Full;
-    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
-        .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
-    let goes_on = &mut || !host.is_closed();
-    let (root, rules) = (&order.workspace, &order.protected);
-    let captured = match isolation {
-        WorkspaceIsolation::Unneeded => {
-            ProtectedSnapshot::capture_read_only(root, rules, git, goes_on)
-        }
-        WorkspaceIsolation::Turn(_) | WorkspaceIsolation::Layer(..) => {
-            ProtectedSnapshot::capture_before(root, rules, git, keeping, goes_on)
-        }
-    };
-    let (mut before, protected) =
-        captured.map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
+    let (mut before, mut protected) = capture_protected(order, &isolation, host)?;
+    if isolation.close_protected(before.entries.keys(), notices)? {
+        (before, protected) = capture_protected(order, &isolation, host)?;
+    }
     if keeping && before.contains_program_files {
         return Err(ConfineError::new(
             ConfineStep::PlanSandbox,
@@ -267,14 +222,12 @@ fn handle_request(
         sockets: &before.sockets,
         rules: &protected,
     };
-    // A killed supervisor leaves nothing in the workspace if the changes are in a layer.
-    let unfinished = match isolation {
-        WorkspaceIsolation::Layer(..) | WorkspaceIsolation::Unneeded => None,
-        WorkspaceIsolation::Turn(_) => Some(
-            RestoreJournal::begin(order, &private.temporary, &protected, &before)
-                .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?,
-        ),
-    };
+    // A killed supervisor leaves nothing in the workspace if all changes are in a layer.
+    let unfinished = isolation
+        .journal_place()
+        .map(|place| RestoreJournal::begin(place, order, &private.temporary, &protected, &before))
+        .transpose()
+        .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?;
     // At this level commands can reach the files themselves, and so their permissions.
     let modes = if keeping {
         // `x` stands for an entry of the directory, so that the directory itself counts as a
@@ -304,24 +257,25 @@ fn handle_request(
             notices.extend(ended.err().map(|remaining| remaining.to_string()));
         }
         // A command whose changes cannot be checked changes nothing.
-        WorkspaceIsolation::Layer(overlay, layer) => {
+        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct }) => {
             ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
+            let view = direct.as_ref().map(|direct| &direct.view);
+            notices.extend(view.and_then(|view| view.describe_changes(&order.workspace)));
             notices.extend(restore().map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            notices.extend(end_record(unfinished));
             drop(before);
-            let collected =
-                overlay.unmount().and_then(|()| collect_changes(&layer, &order.workspace));
+            let unmounted = overlay.unmount();
+            if let Some(view) = view {
+                view.remove_empty(&order.workspace);
+            }
+            let collected = unmounted.and_then(|()| collect_changes(&paths, &order.workspace));
             *changes = Some(collected.map_err(ConfineError::at(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {
             match restore() {
                 Ok(done) => {
                     notices.extend(done);
-                    let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
-                    notices.extend(
-                        removed.err().map(|error| {
-                            format!("cannot remove the record of the command: {error}")
-                        }),
-                    );
+                    notices.extend(end_record(unfinished));
                 }
                 // The record stays, and the next command tries again.
                 Err(problem) => {
@@ -335,6 +289,35 @@ fn handle_request(
         *slot = None;
     }
     ran
+}
+
+/// Captures the protected paths before the command.
+fn capture_protected(
+    order: &SupervisorRequest,
+    isolation: &WorkspaceIsolation,
+    host: &mut SupervisorLink,
+) -> Result<(ProtectedSnapshot, ProtectedPaths), ConfineError> {
+    let failed = ConfineError::at::<ProtectionError>;
+    let git = GitNamedPaths::new(&order.workspace, &order.user_settings)
+        .map_err(ConfineError::at(ConfineStep::FindProtectedPaths))?;
+    let keeping = order.level != SandboxLevel::Full;
+    let goes_on = &mut || !host.is_closed();
+    let (root, rules) = (&order.workspace, &order.protected);
+    let captured = match isolation {
+        WorkspaceIsolation::Unneeded => {
+            ProtectedSnapshot::capture_read_only(root, rules, git, goes_on)
+        }
+        WorkspaceIsolation::Turn(_) | WorkspaceIsolation::Layer(_) => {
+            ProtectedSnapshot::capture_before(root, rules, git, keeping, goes_on)
+        }
+    };
+    captured.map_err(failed(ConfineStep::FindProtectedPaths))
+}
+
+/// Removes the record of a command after everything is restored. Returns a notice if this fails.
+fn end_record(unfinished: Option<RestoreJournal>) -> Option<String> {
+    let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
+    removed.err().map(|error| format!("cannot remove the record of the command: {error}"))
 }
 
 /// Returns the places that new links must not point to: those that commands can write, and those

@@ -33,10 +33,10 @@ mod no_sandbox;
 use no_sandbox as command_sandbox;
 
 pub(super) use command_sandbox::{
-    ForkedProcess, NamespaceStart, WorkspaceOverlay, adopt_orphans, check_kernel_support,
-    check_namespaces, check_private_view, close_inherited_files, confine_this_process,
-    count_descendants, end_processes_of, find_bubblewrap, kill_descendants, known_gaps,
-    plan_sandbox, run_with_own_mounts, sandbox_process_depth, terminate_descendants,
+    DirectMount, ForkedProcess, NamespaceStart, WorkspaceOverlay, adopt_orphans,
+    check_kernel_support, check_namespaces, check_private_view, close_inherited_files,
+    confine_this_process, count_descendants, end_processes_of, find_bubblewrap, kill_descendants,
+    known_gaps, plan_sandbox, run_with_own_mounts, sandbox_process_depth, terminate_descendants,
     wait_for_child_or_link,
 };
 pub(super) use own_process::{

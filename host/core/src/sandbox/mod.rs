@@ -79,8 +79,8 @@ pub use failure::CallFailure;
 pub use file_version::FileVersion;
 pub use files::TouchedPaths;
 pub use gate::{
-    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate,
-    ProgressSink,
+    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, ModeSource,
+    PlanApprovalGate, ProgressSink,
 };
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};

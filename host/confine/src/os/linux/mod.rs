@@ -37,7 +37,9 @@ pub(crate) use bubblewrap::find as find_bubblewrap;
 pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
-pub(crate) use namespaces::{ForkedProcess, NamespaceStart, WorkspaceOverlay, run_with_own_mounts};
+pub(crate) use namespaces::{
+    DirectMount, ForkedProcess, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
+};
 pub(crate) use view_support::check_private_view;
 
 /// Resolves the result of [`current_program`](super::current_program) to a path in the file system.

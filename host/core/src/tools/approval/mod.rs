@@ -15,7 +15,9 @@ use crate::policy::{
     ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, PendingApproval, Permit,
     Policy, ScopeApproval,
 };
-use crate::sandbox::{CommandChangeJudge, Gate, GateRuling, ListedFiles, PlanApprovalGate};
+use crate::sandbox::{
+    CommandChangeJudge, Gate, GateRuling, ListedFiles, ModeSource, PlanApprovalGate,
+};
 use crate::tools::audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,
@@ -217,6 +219,12 @@ impl SessionApprovals {
         Arc::new(move |change| {
             lock(&approvals.authorizer).judge_command_change(subject.tool_id(), change)
         })
+    }
+
+    /// Returns what reads the mode in force.
+    pub(in crate::tools) fn mode_source(self: &Arc<Self>) -> ModeSource {
+        let approvals = Arc::clone(self);
+        Arc::new(move || approvals.mode())
     }
 
     /// Creates the gate that shows the plan of a running call. It ends plan mode if the user

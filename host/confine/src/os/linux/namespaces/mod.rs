@@ -9,6 +9,7 @@
 //! ([`run_with_own_mounts`]), in which it mounts an overlay ([`WorkspaceOverlay`]).
 
 mod command_root;
+mod direct_mount;
 mod first_process;
 mod fork;
 mod id_map;
@@ -16,6 +17,7 @@ mod loopback;
 mod mount;
 mod private_view;
 
+pub(crate) use direct_mount::DirectMount;
 pub(crate) use first_process::NamespaceStart;
 pub(crate) use fork::ForkedProcess;
 pub(crate) use private_view::{WorkspaceOverlay, run_with_own_mounts};

@@ -82,6 +82,15 @@ impl WorkspaceOverlay {
         Ok(Self { workspace: workspace.to_owned(), is_mounted: true })
     }
 
+    /// Unmounts a directory that is mounted in the overlay.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub(crate) fn unmount_direct(&self, path: &Path) -> std::io::Result<()> {
+        let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+        Ok(unmount(self.workspace.join(path), flags)?)
+    }
+
     /// Unmounts the overlay, so that the workspace is visible again.
     ///
     /// # Errors
