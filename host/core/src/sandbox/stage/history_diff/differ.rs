@@ -15,6 +15,8 @@ use crate::sandbox::stage::file_state::FileState;
 
 /// The number of changed paths that are listed.
 const MAX_LISTED: usize = 1000;
+/// The number of listed paths in one directory that was created, replaced or removed as a whole.
+const MAX_LISTED_BELOW: usize = 200;
 /// The number of entries that are compared.
 const MAX_COMPARED: usize = 100_000;
 /// The bytes of all diffs together.
@@ -142,10 +144,11 @@ impl<'a> HistoryDiffer<'a> {
     /// Compares a path and everything below it, except paths with old states of their own.
     fn compare_tree(&mut self, top: &str, side: OldSide<'_>, old: &OldStates) {
         let mut pending = vec![(top.to_owned(), side, 0_usize)];
+        let most = self.changes.len().saturating_add(MAX_LISTED_BELOW).min(MAX_LISTED);
         while let Some((path, side, depth)) = pending.pop() {
             self.compared += 1;
             let is_over = self.compared > MAX_COMPARED || Instant::now() > self.deadline;
-            if is_over || depth > MAX_DEPTH {
+            if is_over || depth > MAX_DEPTH || self.changes.len() >= most {
                 self.is_complete = false;
                 return;
             }

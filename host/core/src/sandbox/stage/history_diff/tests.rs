@@ -149,6 +149,23 @@ fn several_changes_are_one_difference() {
 }
 
 #[test]
+fn a_large_directory_does_not_hide_other_changes() {
+    let test = DiffTest::new();
+    for number in 0..300 {
+        test.write(&format!("layer/0/f{number:03}"), "x\n");
+    }
+    let zed = test.new_entry("1", "z\n");
+    test.commit(vec![
+        ("large", MoveAction::Create { from: test.path("layer/0") }),
+        ("zed", MoveAction::Create { from: zed }),
+    ]);
+    let diff = test.history.diff(&test.workspace, DiffScope::Newest(1)).expect("compared");
+    assert!(!diff.is_complete);
+    let paths: Vec<&str> = diff.changes.paths().map(|path| path.as_str()).collect();
+    assert_eq!((paths.len(), paths.last()), (201, Some(&"zed")), "{paths:?}");
+}
+
+#[test]
 fn a_link_in_an_old_or_new_directory_is_not_followed() {
     let test = DiffTest::new();
     test.write("outside/secret", "secret\n");
