@@ -182,6 +182,9 @@ fn a_rule_about_writes_closes_a_direct_directory() {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(ran.exit_code == 0 && !said.contains("wrote directly"), "{said}");
     assert_eq!(home.run(&["undo"]).exit_code, 0, "it was a change of the private view");
+    let shown = home.run(&["policy", "show"]).stdout;
+    assert!(shown.contains("[commands] direct at most: none"), "{shown}");
+    assert!(shown.contains("commands.direct = not allowed"), "{shown}");
 }
 
 #[test]
