@@ -174,7 +174,7 @@ fn find_risks(changes: &ChangeSet) -> Vec<String> {
 }
 
 /// Concatenates all diffs, escaped. A CR at a line end is omitted if all lines have one.
-fn full_diff(changes: &ChangeSet) -> String {
+pub(super) fn full_diff(changes: &ChangeSet) -> String {
     let mut text = String::new();
     for diff in changes.iter().filter_map(|change| change.diff.as_deref()) {
         let shows_ends = has_mixed_line_endings(diff);
@@ -216,12 +216,16 @@ fn truncate_line(line: &str) -> String {
 }
 
 fn styled_line(line: &str) -> DialogPageLine {
-    let style = match line.chars().next() {
+    DialogPageLine::styled(line, line_style(line))
+}
+
+/// Returns the style of a line of a diff.
+pub(super) fn line_style(line: &str) -> Style {
+    match line.chars().next() {
         Some('+') => Style::new().green(),
         Some('-') => Style::new().red(),
         _ => Style::new().dim(),
-    };
-    DialogPageLine::styled(line, style)
+    }
 }
 
 /// For this user alone; `None` where there is no room for it.

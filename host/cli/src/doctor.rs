@@ -79,6 +79,25 @@ fn print_modes(context: &AppContext) {
     print_fact("", &format!("reading is allowed in every mode; commands run {reach}"));
 }
 
+/// Prints the directories that commands write without a private view of them.
+fn print_direct_directories(commands: &CommandSandbox, workspace: &Workspace) {
+    for directory in &commands.rules().direct {
+        let path = workspace.root().join(directory.as_str());
+        let problem = match path.symlink_metadata() {
+            Ok(metadata) if metadata.is_dir() => "",
+            Ok(_) => " (NOT a directory, ignored)",
+            Err(_) => " (created when needed)",
+        };
+        let name = terminal_escape::escape_name(directory.as_str(), 400);
+        print_fact(
+            "",
+            &format!(
+                "written directly: {name}{problem}; `cofferdam undo` does not revert these changes"
+            ),
+        );
+    }
+}
+
 /// Prints the command sandbox as just probed on this machine.
 fn print_commands(commands: &CommandSandbox, workspace: &Workspace) {
     print_fact(
@@ -104,6 +123,16 @@ fn print_commands(commands: &CommandSandbox, workspace: &Workspace) {
                     changes, because there is no private view of this workspace: {reason}"
             ),
         ),
+    }
+    if commands.private_view(workspace.root()).is_ok() {
+        print_direct_directories(commands, workspace);
+    }
+    if commands.rules().review_changes {
+        print_fact(
+            "",
+            "you review all changes of a command before they are committed, except in \
+            mode auto",
+        );
     }
     match commands.allowed_level() {
         Ok(level) if level > SandboxLevel::None => {

@@ -15,6 +15,7 @@ mod credentials;
 mod demo;
 mod diagnostics;
 mod dialog;
+mod diff;
 mod doctor;
 mod environment;
 mod error;
@@ -74,6 +75,7 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Run(args)) => run::run(&common, args),
         Some(CliCommand::Sessions(args)) => sessions::run(&common, &args),
         Some(CliCommand::Undo(args)) => undo::run(&common, &args),
+        Some(CliCommand::Diff(args)) => diff::run(&common, &args),
         Some(CliCommand::Audit(args)) => audit::run(&common, &args),
         Some(CliCommand::Demo(args)) => demo::run(&common, &args),
         Some(CliCommand::Tools(args)) => tools::run(&common, args),

@@ -102,8 +102,8 @@ fn format_entries(entries: &[UndoHistoryEntry]) -> String {
     entries.iter().map(format_entry).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats a change on one line.
-fn format_entry(entry: &UndoHistoryEntry) -> String {
+/// Formats a change on one line, escaped.
+pub(super) fn format_entry(entry: &UndoHistoryEntry) -> String {
     let paths: Vec<String> = entry
         .paths
         .iter()
@@ -123,7 +123,7 @@ fn format_entry(entry: &UndoHistoryEntry) -> String {
     )
 }
 
-fn to_json(entry: &UndoHistoryEntry) -> serde_json::Value {
+pub(super) fn to_json(entry: &UndoHistoryEntry) -> serde_json::Value {
     let time = jiff::Timestamp::try_from(entry.time).ok().map(|time| time.to_string());
     json!({"id": entry.id, "time": time, "tool": entry.tool, "paths": entry.paths})
 }

@@ -17,15 +17,12 @@ use crate::os::{self, ForkedProcess};
 /// The supervisor cannot be started, or processes of the command remain after its end.
 pub(super) fn guard_supervisor(
     order: &SupervisorRequest,
-    body: impl FnOnce(),
+    body: impl FnOnce() -> Result<(), ConfineError>,
 ) -> Result<(), ConfineError> {
     os::adopt_orphans().map_err(ConfineError::at(ConfineStep::AdoptProcesses))?;
     // The child has all that the supervisor needs: the request and the link. Another start of the
     // program would take several milliseconds.
-    let supervisor = ForkedProcess::start(|| {
-        body();
-        0
-    });
+    let supervisor = ForkedProcess::start(|| i32::from(body().is_err()));
     let mut supervisor = supervisor.map_err(ConfineError::at(ConfineStep::StartSupervisor))?;
     // This process must not hold the output open after the supervisor has ended. It holds the link,
     // so that the host waits until the protected paths are restored.

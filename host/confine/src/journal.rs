@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 
 use super::protection_rounds::restore_protected_paths;
-use super::protocol::SupervisorRequest;
+use super::protocol::{SupervisedView, SupervisorRequest};
 use super::queue;
 use super::snapshot::{ProtectedSnapshot, ProtectionError, SavedPath, SavedSnapshot};
 use crate::os;
@@ -44,27 +44,53 @@ struct UnfinishedRun {
     before: SavedSnapshot,
 }
 
+/// The place of the record of a workspace, known before an overlay covers the workspace.
+#[derive(Debug)]
+pub(super) struct JournalPlace {
+    path: PathBuf,
+    born: Option<SystemTime>,
+}
+
+impl JournalPlace {
+    /// Returns the place for a workspace.
+    ///
+    /// # Errors
+    /// The workspace cannot be read.
+    pub(super) fn of(order: &SupervisorRequest) -> io::Result<Self> {
+        let path = path_of(&order.set_aside, &order.workspace)?;
+        Ok(Self { path, born: born(&order.workspace) })
+    }
+}
+
 /// The record file of a running command.
 #[derive(Debug)]
 pub(super) struct RestoreJournal(PathBuf);
 
+/// Returns the process whose end the guard notices. With a layer, this process is its child.
+fn supervisor_id(order: &SupervisorRequest) -> u32 {
+    match &order.view {
+        SupervisedView::Layer(_) => std::os::unix::process::parent_id(),
+        SupervisedView::Direct | SupervisedView::ReadOnly => std::process::id(),
+    }
+}
+
 impl RestoreJournal {
     /// Writes the record before the command starts.
     pub(super) fn begin(
+        place: &JournalPlace,
         order: &SupervisorRequest,
         temporary: &Path,
         protected: &ProtectedPaths,
         before: &ProtectedSnapshot,
     ) -> io::Result<Self> {
-        let path = path_of(&order.set_aside, &order.workspace)?;
         let folder = folder_of(&order.set_aside);
         own_file::create_dir_io(&order.set_aside)?;
         own_file::create_dir_io(&folder)?;
         let unfinished = UnfinishedRun {
             workspace: SavedPath::of(&order.workspace),
-            born: born(&order.workspace),
+            born: place.born,
             temporary: SavedPath::of(temporary),
-            supervisor: std::process::id(),
+            supervisor: supervisor_id(order),
             keeping: order.level != SandboxLevel::Full,
             protected: protected.clone(),
             before: SavedSnapshot::of(before),
@@ -72,8 +98,8 @@ impl RestoreJournal {
         // Only this user can read the file.
         let mut file = tempfile::Builder::new().prefix("new-").tempfile_in(&folder)?;
         file.write_all(&serde_json::to_vec(&unfinished)?)?;
-        file.persist(&path)?;
-        Ok(Self(path))
+        file.persist(&place.path)?;
+        Ok(Self(place.path.clone()))
     }
 
     /// Removes the record after everything is restored.

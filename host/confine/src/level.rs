@@ -20,7 +20,7 @@ use crate::process::ready_supervisor::{
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{
-    CommandNetwork, CommandRules, Denial, DenialCode, ProtectedPaths, SandboxLevel,
+    CommandNetwork, CommandRules, Denial, DenialCode, DirectDirectory, ProtectedPaths, SandboxLevel,
 };
 
 /// The sandbox settings that apply to all commands of this process.
@@ -60,6 +60,8 @@ use cofferdam_policy::{
 /// let workspace = process::CommandWorkspace {
 ///     root: "/home/me/project".as_ref(),
 ///     protected: &ProtectedPaths::default(),
+///     direct: &[],
+///     writes_directly: false,
 /// };
 /// let (limit, cancel) = (Duration::from_secs(60), CancellationToken::new());
 /// let ran = process::run(permit, workspace, limit, &cancel, &sandbox, level, None);
@@ -134,6 +136,8 @@ pub(crate) struct CommandLocation<'a> {
     pub(crate) directory: &'a Path,
     /// The protected paths below the workspace.
     pub(crate) protected: &'a ProtectedPaths,
+    /// The directories that the command writes directly, if it has a private view.
+    pub(crate) direct: &'a [DirectDirectory],
 }
 
 /// A command that is ready to be passed to a supervisor.
@@ -416,7 +420,7 @@ impl CommandSandbox {
         &self,
         task: CommandJob,
         SandboxSetup { level, namespaces, view, streams }: SandboxSetup,
-        CommandLocation { workspace, directory, protected }: CommandLocation<'_>,
+        CommandLocation { workspace, directory, protected, direct }: CommandLocation<'_>,
         network: NetworkAccess,
     ) -> std::io::Result<SpawnPlan> {
         if workspace.to_str().is_none() {
@@ -452,6 +456,12 @@ impl CommandSandbox {
             protected: protected.clone(),
             user_settings: UserSettings::new(environment),
             own: self.own.clone(),
+            direct: match &view {
+                SupervisedView::Layer(_) => {
+                    direct.iter().map(|path| path.as_str().into()).collect()
+                }
+                SupervisedView::Direct | SupervisedView::ReadOnly => Vec::new(),
+            },
             view,
             streams,
         };

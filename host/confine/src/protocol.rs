@@ -50,6 +50,9 @@ pub(super) struct SupervisorRequest {
     pub(super) own: Vec<PathBuf>,
     pub(super) view: SupervisedView,
     pub(super) streams: CommandStreams,
+    /// The directories below the workspace that a command with a layer writes directly, relative to
+    /// it.
+    pub(super) direct: Vec<PathBuf>,
 }
 
 /// The standard streams of a command.

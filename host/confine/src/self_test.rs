@@ -91,6 +91,7 @@ impl CommandSandbox {
             workspace: &workspace,
             directory: &workspace,
             protected: &ProtectedPaths::default(),
+            direct: &[],
         };
         let layer = match view {
             TestedView::Direct => None,

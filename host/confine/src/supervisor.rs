@@ -14,7 +14,7 @@ use super::command_dirs::PrivateDirs;
 use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::guard::guard_supervisor;
-use super::isolation::{PlannedIsolation, WorkspaceIsolation};
+use super::isolation::{IsolatingLayer, PlannedIsolation, WorkspaceIsolation};
 use super::journal::RestoreJournal;
 use super::link::SupervisorLink;
 use super::modes::RecordedFileModes;
@@ -88,16 +88,23 @@ pub fn supervise_command() -> Result<(), ConfineError> {
         return Ok(());
     };
     match &order.view {
-        SupervisedView::Layer(_) => supervise_with_own_mounts(&order, host),
+        SupervisedView::Layer(_) if order.direct.is_empty() => {
+            supervise_with_own_mounts(&order, host)
+        }
+        // What the command writes directly is restored even if the supervisor is killed.
+        SupervisedView::Layer(_) => {
+            guard_supervisor(&order, || supervise_with_own_mounts(&order, host))
+        }
         // If the supervisor is killed, the kernel kills the command, and there is nothing to restore
         // in the workspace.
         SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
             supervise(&order, &mut host, Ok(()));
             Ok(())
         }
-        SupervisedView::ReadOnly | SupervisedView::Direct => {
-            guard_supervisor(&order, || supervise(&order, &mut host, Ok(())))
-        }
+        SupervisedView::ReadOnly | SupervisedView::Direct => guard_supervisor(&order, || {
+            supervise(&order, &mut host, Ok(()));
+            Ok(())
+        }),
     }
 }
 
@@ -124,8 +131,12 @@ fn supervise_with_own_mounts(
         .and_then(|nothing| Ok(rustix::stdio::dup2_stdin(nothing)?))
         .and_then(|()| replace_output())
         .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
-    Ok(())
+    let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
+    // If the child was killed, the guard restores the directories that the command wrote directly.
+    if status.success() {
+        return Ok(());
+    }
+    Err(ConfineError::new(ConfineStep::WaitForCommand, StepProblem::EndedEarly(status)))
 }
 
 /// Executes a request, unless this process could not be prepared, and reports the result.
@@ -192,7 +203,7 @@ fn handle_request(
             .map_err(ConfineError::at(ConfineStep::CreatePrivateDirs))?,
     );
     let keeping = order.level != SandboxLevel::Full;
-    let (isolation, (mut before, protected)) = isolation.capture(order, host, keeping)?;
+    let (isolation, (mut before, protected)) = isolation.capture(order, host, keeping, notices)?;
     if keeping && before.contains_program_files {
         return Err(ConfineError::new(
             ConfineStep::PlanSandbox,
@@ -229,14 +240,12 @@ fn handle_request(
         sockets: &before.sockets,
         rules: &protected,
     };
-    // A killed supervisor leaves nothing in the workspace if the changes are in a layer.
-    let unfinished = match isolation {
-        WorkspaceIsolation::Layer(..) | WorkspaceIsolation::Unneeded => None,
-        WorkspaceIsolation::Turn(_) => Some(
-            RestoreJournal::begin(order, &private.temporary, &protected, &before)
-                .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?,
-        ),
-    };
+    // A killed supervisor leaves nothing in the workspace if all changes are in a layer.
+    let unfinished = isolation
+        .journal_place()
+        .map(|place| RestoreJournal::begin(place, order, &private.temporary, &protected, &before))
+        .transpose()
+        .map_err(ConfineError::at(ConfineStep::RecordProtectedPaths))?;
     // At this level commands can reach the files themselves, and so their permissions.
     let modes = if keeping {
         // `x` stands for an entry of the directory, so that the directory itself counts as a
@@ -261,28 +270,33 @@ fn handle_request(
             notices.extend(ended.err().map(|remaining| remaining.to_string()));
         }
         // A command whose changes cannot be checked changes nothing.
-        WorkspaceIsolation::Layer(overlay, layer) => {
+        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct }) => {
             ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
             let failed = ConfineError::at::<std::io::Error>;
-            let scope = overlay.scope(&layer).map_err(failed(ConfineStep::CheckChanges))?;
-            let restored = restore(Some(&scope));
+            let view = direct.as_ref().map(|direct| &direct.view);
+            notices.extend(view.and_then(|view| view.describe_changes(&order.workspace)));
+            // The layer does not show changes in directories that the command writes directly.
+            let scope = match direct {
+                None => Some(overlay.scope(&paths).map_err(failed(ConfineStep::CheckChanges))?),
+                Some(_) => None,
+            };
+            let restored = restore(scope.as_ref());
             notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            notices.extend(end_record(unfinished));
             // The kernel writes all changes of the file system to the disk when the overlay ends,
             // which takes long. No command that changes files directly waits for that.
             *detached = overlay.unmount().map_err(failed(ConfineStep::CollectChanges))?;
-            let collected = collect_changes(&layer, &order.workspace);
+            if let Some(view) = view {
+                view.remove_empty(&order.workspace);
+            }
+            let collected = collect_changes(&paths, &order.workspace);
             *changes = Some(collected.map_err(failed(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {
             match restore(None) {
                 Ok(done) => {
                     notices.extend(done);
-                    let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
-                    notices.extend(
-                        removed.err().map(|error| {
-                            format!("cannot remove the record of the command: {error}")
-                        }),
-                    );
+                    notices.extend(end_record(unfinished));
                 }
                 // The record stays, and the next command tries again.
                 Err(problem) => {
@@ -293,6 +307,12 @@ fn handle_request(
         }
     }
     ran
+}
+
+/// Removes the record of a command after everything is restored. Returns a notice if this fails.
+fn end_record(unfinished: Option<RestoreJournal>) -> Option<String> {
+    let removed = unfinished.map_or(Ok(()), RestoreJournal::end);
+    removed.err().map(|error| format!("cannot remove the record of the command: {error}"))
 }
 
 /// Returns the places that new links must not point to: those that commands can write, and those

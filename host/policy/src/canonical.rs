@@ -34,8 +34,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{
-    CapName, GrantRule, Policy, PolicyLayer, PolicyRule, ProtectionRules, RulePattern,
-    SettingRules, ToolSelector, TrustLevel,
+    CapName, DirectDirectory, GrantRule, Policy, PolicyLayer, PolicyRule, ProtectionRules,
+    RulePattern, SettingRules, ToolSelector, TrustLevel,
 };
 
 /// The first line of the text, with the version.
@@ -141,6 +141,7 @@ fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
         network,
         read,
         write,
+        direct,
         providers,
         base_urls,
         digests,
@@ -167,6 +168,9 @@ fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
     };
     list("commands.read", read.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
     list("commands.write", write.as_ref().map(|(paths, _)| paths.iter().cloned().collect()));
+    let texts =
+        |directories: &[DirectDirectory]| directories.iter().map(ToString::to_string).collect();
+    list("commands.direct", direct.as_ref().map(|(directories, _)| texts(directories)));
     list("models.providers", providers.as_ref().map(|(names, _)| names.clone()));
     list(
         "models.base_urls",

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandNetwork, Policy, SourceLocation};
+use super::{CommandNetwork, DirectDirectory, Policy, SourceLocation};
 
 /// The strength of the command sandbox, the weakest level first.
 ///
@@ -54,6 +54,11 @@ pub struct CommandRules {
     pub read: Vec<PathBuf>,
     /// Absolute paths outside the workspace that commands may write.
     pub write: Vec<PathBuf>,
+    /// Directories of the workspace that commands write directly where they have a private view.
+    pub direct: Vec<DirectDirectory>,
+    /// Whether the user reviews all changes of a command before they are committed, except in mode
+    /// `auto`.
+    pub review_changes: bool,
     /// Resource limits of each command.
     pub limits: CommandLimits,
 }
@@ -67,21 +72,25 @@ impl Default for CommandRules {
             network: CommandNetwork::None,
             read: Vec::new(),
             write: Vec::new(),
+            direct: Vec::new(),
+            review_changes: false,
             limits: CommandLimits::default(),
         }
     }
 }
 
 impl CommandRules {
-    /// Applies the requirements of a policy. A policy can strengthen the sandbox and block the
-    /// network. It cannot weaken the sandbox or allow the network.
+    /// Applies the requirements of a policy. A policy can strengthen the sandbox, block the network
+    /// and restrict the directories that commands write directly. It cannot weaken the sandbox or
+    /// allow the network.
     #[must_use]
     pub fn with_policy(self, policy: &Policy) -> Self {
         let network = match policy.network_denied_by() {
             Some(_) => CommandNetwork::None,
             None => self.network,
         };
-        let rules = Self { network, ..self };
+        let mut rules = Self { network, ..self };
+        rules.direct.retain(|directory| policy.direct_denied_by(directory).is_none());
         match policy.minimum_sandbox() {
             Some((minimum, place)) if minimum > rules.minimum => {
                 Self { minimum, required_by: Some(place.clone()), ..rules }

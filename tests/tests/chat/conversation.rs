@@ -147,6 +147,19 @@ fn r099_each_outcome_is_told_and_the_chat_goes_on() {
     }
 }
 
+#[test]
+fn a_diff_shows_what_changed_since_the_chat_began() {
+    let [provider, _] = both_providers();
+    let server = provider.serve([bash_call("echo hello > made"), text_reply("It is made.")]);
+    let mut chat = ChatTerminal::start(&server, &["--mode", "auto"]);
+    chat.ask("Make it.");
+    let seen = chat.ask("/diff");
+    for expected in ["bash  made", "create made (6 bytes)", "+++ b/made", "+hello"] {
+        assert!(seen.contains(expected), "{expected}: {seen}");
+    }
+    chat.leave();
+}
+
 /// What is kept for the arrow keys.
 fn prompt_history(home: &TestHome) -> String {
     std::fs::read_to_string(home.path().join("state/cofferdam/prompts.jsonl")).unwrap_or_default()

@@ -93,6 +93,7 @@ impl Bench {
                 Box::pin(async { GateRuling::Permitted(permit) })
             }),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            mode: Arc::new(|| cofferdam::policy::ApprovalMode::Auto),
             history: None,
             plan_gate: Arc::new(|_| panic!("nothing that is measured presents plans")),
             commands: Arc::clone(&self.commands),

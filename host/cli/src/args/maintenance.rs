@@ -1,4 +1,4 @@
-//! Arguments of `cofferdam undo`, `demo`, `lock` and `trust`.
+//! Arguments of `cofferdam undo`, `diff`, `demo`, `lock` and `trust`.
 
 use clap::Args as ClapArgs;
 
@@ -10,6 +10,17 @@ pub(crate) struct UndoArgs {
     /// Restore files even if they were changed since; those later changes are lost
     #[arg(long, conflicts_with = "list")]
     pub(crate) force: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct DiffArgs {
+    /// Number of changes to show together, from the newest
+    #[arg(long, value_name = "COUNT", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) last: u32,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -16,7 +16,7 @@ use cofferdam::agent::TurnLimit;
 use cofferdam::config::SettingsFlags;
 use cofferdam::policy::PolicyProfile;
 use cofferdam::sandbox::HostEnvironment;
-pub(super) use maintenance::{DemoArgs, LockArgs, TrustArgs, UndoArgs};
+pub(super) use maintenance::{DemoArgs, DiffArgs, LockArgs, TrustArgs, UndoArgs};
 pub(super) use request::{ChatArgs, ModelArgs, OutputFormat, RunArgs, SessionChoice, ToolCallArgs};
 pub(super) use sessions::{SessionsArgs, SessionsCommand};
 pub(super) use tools::{ToolsArgs, ToolsCommand};
@@ -101,11 +101,19 @@ pub(super) enum CliCommand {
         cofferdam undo              undoes the newest change; repeat it for earlier changes\n  \
         cofferdam undo --force      restores files even if they were changed since\n\n\
         The last 20 changes of each project, up to 128 MiB, are stored in \
-        $XDG_STATE_HOME/cofferdam/undo, readable only by you. Changes by commands cannot be \
-        undone.\n\n\
+        $XDG_STATE_HOME/cofferdam/undo, readable only by you. They contain the changes of \
+        commands, except of commands that wrote the workspace directly.\n\n\
         Exit codes: 0 the change was undone, 1 there is nothing to undo, or files were changed \
         since.")]
     Undo(UndoArgs),
+    /// Show what the last changes of tools and commands did
+    #[command(after_help = "Examples:\n  \
+        cofferdam diff              shows the change that `cofferdam undo` would undo\n  \
+        cofferdam diff --last 3     shows the last three changes together\n\n\
+        The diff compares the files before these changes with the workspace, so it contains your \
+        own later changes of the same files. It covers the changes that undo keeps.\n\n\
+        Exit codes: 0 the differences were shown, 1 the history cannot be read.")]
+    Diff(DiffArgs),
     /// Show, verify, export and prune the audit log
     Audit(AuditArgs),
     /// Play a recorded conversation on a sample project, with live sandboxed tools

@@ -16,14 +16,14 @@ pub(super) fn run(logs: &[InspectedLog], format: AuditFormat) -> CommandResult {
     for log in logs {
         let principal = log.principal();
         for (index, (record, hash)) in log.records.iter().zip(&log.hashes).enumerate() {
-            let event = match format {
-                AuditFormat::Json => Some(Value::Object(log.record_with_hash(index))),
+            let events = match format {
+                AuditFormat::Json => vec![Value::Object(log.record_with_hash(index))],
                 AuditFormat::Ocsf => to_ocsf(&log.name, &principal, hash, record),
             };
-            if let Some(event) = event
-                && !print_line(&terminal_escape::escape_json(&event.to_string()))
-            {
-                return Ok(ExitCode::from(exit::FAILURE));
+            for event in events {
+                if !print_line(&terminal_escape::escape_json(&event.to_string())) {
+                    return Ok(ExitCode::from(exit::FAILURE));
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
 //! `cofferdam audit`, and the audit log of a run.
 
 mod args;
+mod command_text;
 mod export;
 mod prune;
 mod record_text;

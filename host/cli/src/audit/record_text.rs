@@ -1,5 +1,6 @@
 //! Audit records as text for `cofferdam audit show`.
 
+use super::command_text;
 use cofferdam::audit::{
     ApprovedScope, AuditRecord, CallEndRecord, CommandEnd, CommandRun, ContactsRecord,
     DecisionAuthority, EffectRecord, PathChangeRecord, RecordKind, SettingChange, TouchedRecord,
@@ -57,6 +58,17 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
         }
         other => self::describe_as_json(other),
     })
+}
+
+/// Describes what the commands of a record changed and which connections they asked for, one line
+/// each, escaped.
+pub(super) fn describe_details(record: &AuditRecord) -> Vec<String> {
+    match &record.what {
+        RecordKind::Ended(ended) => {
+            ended.commands.iter().flat_map(command_text::describe_activity).collect()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// Returns whether a later record ends the call that `decided` allowed.

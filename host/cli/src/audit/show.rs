@@ -53,6 +53,9 @@ pub(super) fn run(logs: &[InspectedLog], tool: Option<&str>, as_json: bool) -> C
                     terminal_escape::escape_line(&text, 1000)
                 ));
             }
+            for line in records[index].iter().flat_map(record_text::describe_details) {
+                print_line(&format!("      {line}"));
+            }
         }
     }
     if logs.is_empty() {

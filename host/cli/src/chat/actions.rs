@@ -15,10 +15,11 @@ use crate::args::SessionChoice;
 use crate::context::model_settings;
 use crate::error::CliError;
 use crate::policy_checks::{check_sessions_allowed, open_model};
-use crate::{sessions, tools};
+use crate::{diff, sessions, tools};
 use cofferdam::host::SessionRecord;
 use cofferdam::model::{ModelSpec, ProviderKind};
 use cofferdam::policy::ApprovalMode;
+use cofferdam::sandbox::UndoHistory;
 use cofferdam::session::{ModelIdentity, SessionScope, SessionStore};
 use cofferdam::terminal_escape;
 
@@ -43,6 +44,13 @@ impl ChatSession<'_> {
             SlashCommand::Cost => Ok(self.describe_cost()),
             SlashCommand::Compact => return self.compact(keyboard, input),
             SlashCommand::Jobs(command) => self.run_jobs_command(command),
+            SlashCommand::Diff => match self.describe_changes() {
+                Ok(shown) => {
+                    self.view.print_line(&shown);
+                    return AfterRequest::Continue;
+                }
+                Err(problem) => Err(problem),
+            },
             SlashCommand::Resume(None) => self.list_sessions(),
             SlashCommand::Resume(Some(id)) => self.resume_by_id(id),
             SlashCommand::Clear => Ok(self.start_new_session()),
@@ -133,6 +141,13 @@ impl ChatSession<'_> {
             line("in this session", meter.session_totals()),
             line("since this chat began", meter.chat_totals())
         )
+    }
+
+    /// Describes what tools and commands have changed since the chat began, escaped and coloured.
+    fn describe_changes(&self) -> CommandReply {
+        let workspace = self.session.host().workspace();
+        let history = UndoHistory::for_workspace(&self.context.user_dirs.undo(), workspace);
+        Ok(diff::describe_since(&history, workspace, self.began)?)
     }
 
     fn list_sessions(&self) -> CommandReply {

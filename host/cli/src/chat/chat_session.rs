@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::io;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
+use std::time::SystemTime;
 
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +60,8 @@ pub(super) struct ChatSession<'a> {
     pub(super) runtime: &'a Runtime,
     pub(super) view: Arc<ChatView>,
     pub(super) session: Session,
+    /// When the chat began.
+    pub(super) began: SystemTime,
     pub(super) meter: RefCell<SessionCostMeter>,
     /// The project's guide for agents (`AGENTS.md`), as sent with the latest request.
     guide: Option<String>,
@@ -104,6 +107,7 @@ impl<'a> ChatSession<'a> {
             runtime,
             view,
             session,
+            began: SystemTime::now(),
             meter: RefCell::new(meter),
             guide: host.guide(),
             has_approver,

@@ -19,6 +19,8 @@ pub(super) enum SlashCommand {
     Compact,
     /// Shows or stops background commands.
     Jobs(JobsCommand),
+    /// Shows what tools and commands changed since the chat began.
+    Diff,
     /// Lists sessions, or resumes the one whose ID begins with this prefix.
     Resume(Option<String>),
     Clear,
@@ -40,7 +42,7 @@ pub(super) enum LineMeaning {
 }
 
 /// All commands: name, arguments, description.
-const COMMANDS: [(&str, &str, &str); 12] = [
+const COMMANDS: [(&str, &str, &str); 13] = [
     ("/help", "", "show this list"),
     (
         "/mode",
@@ -53,6 +55,7 @@ const COMMANDS: [(&str, &str, &str); 12] = [
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),
     ("/jobs", "[ID|stop ID]", "list the background commands, or show or stop one"),
+    ("/diff", "", "show what tools and commands changed in this chat"),
     ("/resume", "[ID]", "list the sessions of this project, or continue the one with this ID"),
     ("/clear", "", "start a new session; the old one is kept"),
     ("/export", "[FILE]", "write the conversation to a file as JSON"),
@@ -86,6 +89,7 @@ pub(super) fn parse_line(line: &str) -> LineMeaning {
             Ok(command) => SlashCommand::Jobs(command),
             Err(problem) => return LineMeaning::Invalid(problem),
         },
+        ("/diff", "") => SlashCommand::Diff,
         ("/resume", "") => SlashCommand::Resume(None),
         ("/resume", id) => SlashCommand::Resume(Some(id.to_owned())),
         ("/clear", "") => SlashCommand::Clear,
@@ -126,6 +130,7 @@ pub(super) fn pipe_denial(command: &SlashCommand, start: ApprovalMode) -> Option
         | SlashCommand::Cost
         | SlashCommand::Compact
         | SlashCommand::Jobs(_)
+        | SlashCommand::Diff
         | SlashCommand::Resume(None)
         | SlashCommand::Clear
         | SlashCommand::Quit => return None,

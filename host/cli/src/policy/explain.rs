@@ -15,8 +15,9 @@ use crate::{context, exit};
 use cofferdam::config::resolve_links;
 use cofferdam::policy::{
     Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
-    DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
-    SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspaceAccess, WorkspacePath,
+    DecisionStep, Denial, DirectDirectory, Effect, FileChange, HostAddress, Policy, ProtectedPaths,
+    ReasonedVerdict, SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspaceAccess,
+    WorkspacePath,
 };
 use cofferdam::sandbox::{CommandSandbox, InstanceAllocation};
 use cofferdam::terminal_escape;
@@ -65,7 +66,10 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
     let action_report: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
-        .map(|act| apply_sandbox(explained.explain(act), explained.access(act), parts.commands()))
+        .map(|act| {
+            let place = (&**parts.commands(), root.as_deref());
+            apply_sandbox(explained.explain(act), explained.access(act), place)
+        })
         .map(|action_report| match &mode_notice {
             Some(notice) => ExplanationReport {
                 reason: format!("{notice}{}", action_report.reason),
@@ -357,7 +361,7 @@ fn report(
 fn apply_sandbox(
     action_report: ExplanationReport,
     access: Option<WorkspaceAccess>,
-    commands: &CommandSandbox,
+    (commands, workspace): (&CommandSandbox, Option<&Path>),
 ) -> ExplanationReport {
     let Some(access) = access.filter(|_| action_report.verdict != Verdict::Deny) else {
         return action_report;
@@ -382,12 +386,37 @@ fn apply_sandbox(
                 WorkspaceAccess::ReadOnly(reason) if level != SandboxLevel::None => {
                     format!(" The workspace is read-only for it, because {reason}.")
                 }
-                WorkspaceAccess::ReadOnly(_) | WorkspaceAccess::ReadWrite => String::new(),
+                WorkspaceAccess::ReadOnly(_) => String::new(),
+                WorkspaceAccess::ReadWrite => describe_view(commands, workspace),
             };
             let reason = format!("{}{required}{read_only}{gap}", action_report.reason);
             ExplanationReport { reason, ..action_report }
         }
     }
+}
+
+/// Describes what is special about the private view of a command that may write.
+fn describe_view(commands: &CommandSandbox, workspace: Option<&Path>) -> String {
+    let rules = commands.rules();
+    if rules.direct.is_empty() && !rules.review_changes {
+        return String::new();
+    }
+    let has_view = workspace.is_some_and(|workspace| commands.private_view(workspace).is_ok());
+    let mut text = String::new();
+    if has_view && !rules.direct.is_empty() {
+        let names: Vec<&str> = rules.direct.iter().map(DirectDirectory::as_str).collect();
+        text += &format!(
+            " It writes {} directly, and these changes cannot be undone.",
+            names.join(", ")
+        );
+    }
+    if rules.review_changes && has_view {
+        text += " Its changes are shown before they are committed, except in mode `auto`.";
+    } else if rules.review_changes {
+        text +=
+            " It is denied except in mode `auto`, because `review_changes` needs a private view.";
+    }
+    text
 }
 
 /// Describes the rules that a sandbox level cannot enforce for commands.

@@ -63,6 +63,7 @@ pub(super) fn describe_rules(policy: &Policy) -> Vec<String> {
             session_keep,
             read,
             write,
+            direct,
             ..
         } = &layer.settings;
         let mut list =
@@ -78,6 +79,10 @@ pub(super) fn describe_rules(policy: &Policy) -> Vec<String> {
         list(
             "[commands] write at most",
             write.as_ref().map(|(paths, place)| (paths.clone(), place.to_string())),
+        );
+        list(
+            "[commands] direct at most",
+            direct.as_ref().map(|(all, place)| (to_strings(all), place.to_string())),
         );
         list(
             "[models] providers",

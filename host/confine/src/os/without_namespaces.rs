@@ -1,7 +1,7 @@
 //! What [`crate::sandbox_process`] needs of a system without namespaces: types without values.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::os::ForkedProcess;
 use crate::snapshot::LayerScope;
@@ -36,8 +36,33 @@ impl WorkspaceOverlay {
         match *self {}
     }
 
+    pub(crate) fn unmount_direct(&self, _: &Path) -> std::io::Result<()> {
+        match *self {}
+    }
+
     pub(crate) fn unmount(self) -> std::io::Result<Option<DetachedOverlay>> {
         match self {}
+    }
+}
+
+/// A directory that a private view shows as it is, which this system does not have.
+pub(crate) enum DirectMount {}
+
+impl DirectMount {
+    pub(crate) fn open(_: &Path, _: &Path) -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn attach(&self, _: &Path) -> std::io::Result<()> {
+        match *self {}
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match *self {}
+    }
+
+    pub(crate) fn created(&self) -> &[PathBuf] {
+        match *self {}
     }
 }
 

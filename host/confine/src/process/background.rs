@@ -98,6 +98,7 @@ pub async fn start_in_background(
         workspace: workspace.root,
         directory: &directory,
         protected: workspace.protected,
+        direct: workspace.direct,
     };
     let (plan, output, input) = create_streams(streams).map_err(CommandFailure::Start)?;
     let started = Instant::now();

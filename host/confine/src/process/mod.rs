@@ -30,7 +30,9 @@ pub use background::{
     BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundStreams, check_background,
     start_in_background,
 };
-use cofferdam_policy::{Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess};
+use cofferdam_policy::{
+    DirectDirectory, Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,
+};
 use group::ProcessGroup;
 use head_and_tail::HeadAndTail;
 pub use head_and_tail::shorten;
@@ -52,6 +54,10 @@ pub struct CommandWorkspace<'a> {
     pub root: &'a Path,
     /// The paths below the root that commands cannot change.
     pub protected: &'a ProtectedPaths,
+    /// The directories that the command writes directly although it has a private view.
+    pub direct: &'a [DirectDirectory],
+    /// Whether the command writes the workspace itself, even if it could have a private view.
+    pub writes_directly: bool,
 }
 
 impl CommandWorkspace<'_> {
@@ -120,6 +126,15 @@ pub enum CommandFailure {
     /// The operating system could not start a process.
     #[error("cannot start the command: {0}")]
     Start(#[source] std::io::Error),
+    /// The private view could not be mounted, and nothing ran. Some directories cannot be part of
+    /// an overlay, such as those that ignore case.
+    #[error("{}: {source}", describe_effect(.source))]
+    ViewNotMounted {
+        /// The permit, for another attempt with `writes_directly`.
+        permit: Box<Permit>,
+        /// The step that failed, and why.
+        source: ConfineError,
+    },
     /// A step of running the command in its sandbox failed.
     #[error("{}: {source}{}", describe_effect(.source), lines(.details))]
     Sandbox {
@@ -189,17 +204,18 @@ pub async fn run(
 ) -> Result<FinishedCommand, CommandFailure> {
     let view = match permit.workspace_access() {
         WorkspaceAccess::ReadOnly(_) => RequestedView::ReadOnly,
+        WorkspaceAccess::ReadWrite if workspace.writes_directly => RequestedView::Direct,
         WorkspaceAccess::ReadWrite => RequestedView::BestAvailable,
     };
-    let Effect::Command { line, directory, background: false } = permit.into_effect() else {
+    let Effect::Command { line, directory, background: false } = permit.effect() else {
         return Err(CommandFailure::NotACommand);
     };
-    let directory = workspace
+    let resolved = workspace
         .resolve(Path::new(directory.as_fs_path()))
         .map_err(|source| CommandFailure::Directory { directory: directory.to_string(), source })?;
     let command = PlannedCommand {
-        line: &line,
-        directory: &directory,
+        line,
+        directory: &resolved,
         workspace,
         timeout,
         cancel,
@@ -207,15 +223,10 @@ pub async fn run(
         level,
         proxy,
     };
-    match command.run(view).await {
-        // Some directories cannot be part of an overlay, such as those that ignore case.
+    let ran = command.run(view).await;
+    match ran {
         Err(CommandFailure::Sandbox { source, .. }) if source.step == ConfineStep::MountView => {
-            let mut finished = command.run(RequestedView::Direct).await?;
-            finished.notices.push(format!(
-                "the command wrote the workspace directly, and its changes of instruction files \
-                    were not looked for: {source}"
-            ));
-            Ok(finished)
+            Err(CommandFailure::ViewNotMounted { permit: Box::new(permit), source })
         }
         ran => ran,
     }
@@ -256,6 +267,7 @@ impl PlannedCommand<'_> {
                     workspace: workspace.root,
                     directory,
                     protected: workspace.protected,
+                    direct: workspace.direct,
                 };
                 let view = match view {
                     RequestedView::ReadOnly => PlannedView::ReadOnly,
@@ -410,7 +422,12 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("it exists");
         let protected = ProtectedPaths::default();
-        let workspace = CommandWorkspace { root: &root, protected: &protected };
+        let workspace = CommandWorkspace {
+            root: &root,
+            protected: &protected,
+            direct: &[],
+            writes_directly: false,
+        };
         let effect = Effect::Command {
             line: line.into(),
             directory: WorkspacePath::parse("", None).expect("a path"),

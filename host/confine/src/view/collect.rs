@@ -20,7 +20,7 @@ use super::{CollectedChanges, LayerAction, LayerChange, LayerEntry, LayerEntryKi
 use cofferdam_policy::terminal_escape::escape_line;
 
 /// The maximum number of changed paths of one command. A new directory counts as one.
-const MAX_CHANGES: usize = 100_000;
+const MAX_CHANGES: usize = if cfg!(test) { 200 } else { 100_000 };
 /// The number of discarded paths that are named.
 const MAX_NAMED_PATHS: usize = 40;
 /// The maximum length of a path in a notice, in characters.
@@ -217,4 +217,31 @@ fn kind_of(found: &Stat) -> LayerEntryKind {
 fn open_directory(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok(openat(CWD, path, flags, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_layer_with_too_many_changes_is_an_error_and_a_new_directory_is_one_change() {
+        let [layer, other, workspace] = [(); 3].map(|()| tempfile::tempdir().expect("a directory"));
+        let [paths, others] = [&layer, &other].map(|layer| LayerPaths::of(layer.path()));
+        for path in [&paths.upper, &paths.entries, &others.upper, &others.entries] {
+            std::fs::create_dir(path).expect("created");
+        }
+        let fill = |directory: &Path| {
+            std::fs::create_dir_all(directory).expect("created");
+            for number in 0..=MAX_CHANGES {
+                std::fs::write(directory.join(format!("f{number}")), "").expect("written");
+            }
+        };
+        fill(&paths.upper.join("new"));
+        let found = collect_changes(&paths, workspace.path()).expect("collected");
+        let [change] = found.changes.as_slice() else { panic!("{found:?}") };
+        assert_eq!(change.action.entry().map(|entry| entry.entries), Some(MAX_CHANGES as u64 + 1));
+        fill(&others.upper);
+        let problem = collect_changes(&others, workspace.path()).expect_err("too many");
+        assert!(problem.to_string().contains("changed more than"), "{problem}");
+    }
 }

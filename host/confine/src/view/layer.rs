@@ -211,6 +211,16 @@ mod tests {
     }
 
     #[test]
+    fn a_layer_that_is_kept_stays_with_its_entries() {
+        let parent = tempfile::tempdir().expect("a directory");
+        let layer = CommandLayer::create(parent.path(), parent.path()).expect("created");
+        let entry = layer.entry(3);
+        fs::write(&entry, "old content").expect("written");
+        layer.keep();
+        assert_eq!(fs::read_to_string(entry).expect("it is kept"), "old content");
+    }
+
+    #[test]
     fn only_stale_layers_are_removed() {
         let parent = tempfile::tempdir().expect("a directory");
         let create = || CommandLayer::create(parent.path(), parent.path()).expect("created");

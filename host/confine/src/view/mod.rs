@@ -7,12 +7,14 @@
 //! 3. When all processes of the command have ended, the supervisor restores the protected paths in
 //!    the overlay, unmounts it, and [collects](collect::collect_changes) the changes from the
 //!    layer.
+//!    Directories of the setting `direct` are not a part of it ([`direct`]).
 //! 4. The host judges each change, and commits the accepted ones by renames. Dropping the layer
 //!    discards the rest.
 
 mod change;
 mod clean;
 pub(crate) mod collect;
+mod direct;
 mod layer;
 mod support;
 
@@ -22,4 +24,5 @@ pub use support::{ViewUnavailable, check_workspace};
 
 pub(crate) use change::CollectedChanges;
 pub(crate) use clean::is_opaque;
+pub(crate) use direct::{DirectMounts, DirectView};
 pub(crate) use layer::{LayerPaths, PlannedView};

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::os;
+use cofferdam_policy::SandboxLevel;
 use cofferdam_policy::terminal_escape::escape_line;
 
 /// The maximum length of a path in a reason, in characters.
@@ -12,6 +13,9 @@ const MAX_SHOWN_PATH_LEN: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ViewUnavailable {
+    /// Commands run at a lower level.
+    #[error("it needs the sandbox level `full`, and commands run at the level `{0}`")]
+    Level(SandboxLevel),
     /// There is no directory for the changes of commands.
     #[error("this host has no directory for the changes of commands")]
     NoDirectory,

@@ -266,6 +266,7 @@ fn encode_command_run(ran: &RanCommand, redact: RedactText<'_>) -> CommandRun {
         ending: ran.ending.map(encode_command_end),
         remarks: ran.remarks.clone(),
         changes: changes.collect(),
+        more_changes: ran.more_changes,
         connections: ran.connections.clone(),
     }
 }

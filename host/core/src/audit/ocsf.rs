@@ -5,7 +5,10 @@
 //! `activity_id`, `actor`, `api`, `category_uid`, `class_uid`, `metadata`, `severity_id`,
 //! `src_endpoint`, `time` and `type_uid`. Inside these, `metadata` requires `product` and
 //! `version`, and `api` requires `operation`. Decisions use the profile `security_control`. The
-//! complete record is in `unmapped`, because the schema has no place for all of it.
+//! complete record is in `unmapped`, because the schema has no place for all of it. What the
+//! commands of a call did follows as events of its own ([`command_events`]).
+
+mod command_events;
 
 use serde_json::{Map, Value, json};
 
@@ -30,17 +33,39 @@ struct OcsfFields<'a> {
     outcome: Value,
 }
 
-/// Converts a record to an event.
+/// Converts a record to events.
 ///
-/// Returns `None` for records about the log and the session. All other records become events:
-/// calls, decisions, changes of settings, lost records and removed logs.
+/// Returns none for records about the log and the session. All other records become events: calls,
+/// decisions, changes of settings, lost records and removed logs. The end of a call also becomes
+/// one event for each path that its commands changed, and for each connection that they asked for.
 pub fn to_ocsf(
     log: &AuditLogName,
     whose: &Principal,
     hash: &str,
     fields: &Map<String, Value>,
+) -> Vec<Value> {
+    let Some(record) = AuditRecord::from_fields(fields) else { return Vec::new() };
+    let Some(event) = call_event(log, whose, hash, (&record, fields)) else { return Vec::new() };
+    let RecordKind::Ended(ended) = &record.what else { return vec![event] };
+    let shared = ["severity_id", "severity", "time", "actor", "metadata"];
+    let common = shared
+        .iter()
+        .filter_map(|name| event.get(name).map(|value| ((*name).to_owned(), value.clone())));
+    let common: Map<String, Value> = common.collect();
+    let mut events = vec![event];
+    let mut of_commands = command_events::command_events(ended, whose.machine.as_deref(), &common);
+    of_commands.iter_mut().for_each(remove_nulls);
+    events.append(&mut of_commands);
+    events
+}
+
+/// Returns the event of the call or the setting that a record is about.
+fn call_event(
+    log: &AuditLogName,
+    whose: &Principal,
+    hash: &str,
+    (record, fields): (&AuditRecord, &Map<String, Value>),
 ) -> Option<Value> {
-    let record = AuditRecord::from_fields(fields)?;
     let OcsfFields { activity_id: activity, operation, call, resources, outcome } =
         ocsf_fields(&record.what, fields)?;
     let time = record.at.parse::<jiff::Timestamp>().ok()?.as_millisecond();
@@ -293,11 +318,72 @@ mod tests {
     }
 
     #[test]
+    fn what_a_command_did_is_file_and_network_events() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = new_store(directory.path());
+        let (audit, _) = begin_log(&store, false);
+        let mut call = call_end(&[]);
+        let digest = "a".repeat(64);
+        let change = |value| serde_json::from_value(value).expect("a change");
+        let connection = |value| serde_json::from_value(value).expect("a connection");
+        call.commands[0].changes = vec![
+            change(json!({"path": "out/new", "action": "create", "kind": "file", "mode": 420,
+                "bytes": 6, "sha256": digest})),
+            change(json!({"path": "old", "action": "remove", "kind": "link"})),
+        ];
+        call.commands[0].connections = vec![
+            connection(json!({"host": "docs.rs:443", "address": "192.0.2.1:443", "sent": 5,
+                "received": 7})),
+            connection(json!({"host": "[2001:db8::1]:80", "sent": 0, "received": 0,
+                "refused": "it is not listed"})),
+            connection(json!({"host": "2 more connections", "sent": 0, "received": 0})),
+        ];
+        audit.record_end(&call_identity(), &call);
+        let log = inspect_logs(&store).expect("readable").logs.remove(0);
+        let (record, hash) = log.records.iter().zip(&log.hashes).next_back().expect("a record");
+        let events = to_ocsf(&log.name, &log.principal(), hash, record);
+        let classes: Vec<_> = events
+            .iter()
+            .map(|event| (event["class_uid"].as_u64(), event["type_uid"].as_u64()))
+            .collect();
+        assert_eq!(
+            classes,
+            [
+                (Some(6003), Some(600_399)),
+                (Some(1001), Some(100_101)),
+                (Some(1001), Some(100_104)),
+                (Some(4001), Some(400_106)),
+                (Some(4001), Some(400_105)),
+            ]
+        );
+        let new = json!({
+            "name": "new", "path": "out/new", "type_id": 1, "type": "Regular File", "size": 6,
+            "hashes": [{"algorithm_id": 3, "algorithm": "SHA-256", "value": digest}],
+        });
+        assert_eq!(events[1]["file"], new);
+        let reached = json!({"hostname": "docs.rs", "ip": "192.0.2.1", "port": 443});
+        assert_eq!(events[3]["dst_endpoint"], reached);
+        assert_eq!(events[3]["traffic"], json!({"bytes_out": 5, "bytes_in": 7, "bytes": 12}));
+        assert_eq!(events[4]["dst_endpoint"], json!({"ip": "2001:db8::1", "port": 80}));
+        assert_eq!(events[4]["status_detail"], "it is not listed");
+        let uids: std::collections::BTreeSet<_> =
+            events.iter().map(|event| event["metadata"]["uid"].to_string()).collect();
+        assert_eq!(uids.len(), events.len(), "each event has an id of its own");
+        for event in &events[1..] {
+            for required in ["/actor/session/uid", "/metadata/version", "/unmapped/call"] {
+                assert!(event.pointer(required).is_some_and(Value::is_string), "{required}");
+            }
+            assert!(event["time"].is_u64() && event["severity_id"].is_u64());
+        }
+        assert!(events[1]["device"]["type_id"].is_u64());
+    }
+
+    #[test]
     fn an_event_has_all_required_fields_of_its_class() {
         let log = log();
         let (whose, records) = (log.principal(), log.records.iter().zip(&log.hashes));
         let events: Vec<Value> =
-            records.filter_map(|(record, hash)| to_ocsf(&log.name, &whose, hash, record)).collect();
+            records.flat_map(|(record, hash)| to_ocsf(&log.name, &whose, hash, record)).collect();
         assert_eq!(events.len(), 6);
         let user = rustix::process::getuid().as_raw().to_string();
         assert!(events.iter().all(|event| event["actor"]["user"]["uid"].as_str() == Some(&user)));

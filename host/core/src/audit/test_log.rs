@@ -96,6 +96,7 @@ pub(super) fn call_end(decisions: &[u64]) -> FinishedCallRecord {
             remarks: Vec::new(),
             connections: Vec::new(),
             changes: Vec::new(),
+            more_changes: 0,
             changed_files: Vec::new(),
         }],
         active: Duration::from_millis(7),

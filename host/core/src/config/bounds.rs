@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::own_paths::resolve_links;
 use super::raw::RawConfig;
 use super::settings::{RunSettings, SettingsFlags};
-use crate::policy::{ApprovalMode, CommandNetwork, Policy, SourceLocation};
+use crate::policy::{ApprovalMode, CommandNetwork, DirectDirectory, Policy, SourceLocation};
 
 /// The origins of the settings, such as `--model` or `config.toml:3:1`.
 ///
@@ -32,6 +32,8 @@ pub struct SettingOrigins {
     pub read: Vec<(PathBuf, String)>,
     /// Each path of `[commands] write` with its origin.
     pub write: Vec<(PathBuf, String)>,
+    /// Each directory of `[commands] direct` with its origin.
+    pub direct: Vec<(String, String)>,
     /// The origin of the model.
     pub model: Option<String>,
     /// The origin of the model's address.
@@ -84,6 +86,12 @@ impl SettingOrigins {
             network: raw.commands.network.as_ref().map(|network| at(network.span())),
             read: paths(&raw.commands.read),
             write: paths(&raw.commands.write),
+            direct: raw
+                .commands
+                .direct
+                .iter()
+                .map(|text| (text.get_ref().clone(), at(text.span())))
+                .collect(),
             model: chosen((&flags.model, "--model"), "COFFERDAM_MODEL", &raw.model),
             base_url: chosen(
                 (&flags.base_url, "--base-url"),
@@ -149,6 +157,7 @@ impl RunSettings {
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
         let write = |path: &str| policy.write_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
+        all.extend(describe_direct(&self.commands.direct, &origins.direct, policy));
         let chosen = self.commands.minimum;
         self.commands = self.commands.with_policy(policy);
         let required_by = self.commands.required_by.clone();
@@ -222,6 +231,22 @@ fn bound_paths(
         in_force
     });
     all
+}
+
+/// Describes each directory that commands write directly. The policy is applied with the other
+/// rules for commands.
+fn describe_direct<'a>(
+    directories: &'a [DirectDirectory],
+    origins: &'a [(String, String)],
+    policy: &'a Policy,
+) -> impl Iterator<Item = SettingInForce> + 'a {
+    directories.iter().enumerate().map(move |(number, directory)| {
+        // Nothing has removed an entry yet.
+        let origin = origins.get(number).map(|(_, location)| location.clone());
+        let denied_by = policy.direct_denied_by(directory).cloned();
+        let value = if denied_by.is_some() { "not allowed" } else { directory.as_str() };
+        setting_in_force("commands.direct", directory.as_str(), value, denied_by, origin)
+    })
 }
 
 impl fmt::Display for SettingInForce {

@@ -33,12 +33,13 @@ enabled = false
 network = true
 read = ["/srv/a", "/srv/b/c"]
 write = ["/srv/a"]
+direct = ["target", "out/"]
 "#;
 
 #[test]
 fn a_policy_overrides_looser_settings_and_names_the_rule() {
     let text = "modes = [\"plan\"]\n[audit]\nenabled = true\n[commands]\nnetwork = false\nread = \
-        [\"/srv/b\"]\nwrite = []\nminimum = \"full\"";
+        [\"/srv/b\"]\nwrite = []\ndirect = [\"out\"]\nminimum = \"full\"";
     let (settings, all) =
         settings_from(LOOSE).with_policy(&policy(&[(PolicyLevel::System, text)]), None);
     assert!(settings.audit.enabled && settings.commands.network == CommandNetwork::None);
@@ -54,7 +55,9 @@ fn a_policy_overrides_looser_settings_and_names_the_rule() {
     commands.read = not allowed  (by system.toml:6:8, overrides /srv/a at /c/config.toml:6:9)
     commands.read = /srv/b/c  (/c/config.toml:6:19)
     commands.write = not allowed  (by system.toml:7:9, overrides /srv/a at /c/config.toml:7:10)
-    commands.minimum = full  (by system.toml:8:11, overrides the default kernel)
+    commands.direct = not allowed  (by system.toml:8:10, overrides target at /c/config.toml:8:11)
+    commands.direct = out  (/c/config.toml:8:21)
+    commands.minimum = full  (by system.toml:9:11, overrides the default kernel)
     mode = plan  (by system.toml:1:9, overrides the default ask)
     ");
 }

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use toml::Spanned;
 
 use super::raw::RawCommands;
-use crate::policy::{CommandLimits, CommandNetwork, CommandRules, PatternError, SandboxLevel};
+use crate::policy::{
+    CommandLimits, CommandNetwork, CommandRules, DirectDirectory, InvalidDirectDirectory,
+    PatternError, SandboxLevel,
+};
 
 /// The reason why the `[commands]` section is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +23,9 @@ pub enum InvalidCommands {
     /// A limit such as `commands.max_processes` is below its minimum.
     #[error("invalid configuration: `commands.{0} = {1}` is too low; use {2} or more")]
     BelowMinimum(&'static str, u64, u64),
+    /// An entry of `commands.direct` is no directory that commands may write directly.
+    #[error("invalid configuration: `commands.direct`: {0}")]
+    Direct(#[source] InvalidDirectDirectory),
     /// An entry of `[commands.network]` is no host pattern.
     #[error("invalid configuration: `commands.network`: {0}")]
     Host(#[source] PatternError),
@@ -66,7 +72,20 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
     let (read, write) = (paths(raw.read), paths(raw.write));
     let network =
         raw.network.map_or(Ok(CommandNetwork::None), |network| network.into_inner().resolve())?;
-    Ok(CommandRules { minimum, required_by: None, maximum, network, read, write, limits })
+    let direct = raw.direct.iter().map(|text| DirectDirectory::parse(text.get_ref()));
+    let direct = direct.collect::<Result<_, _>>().map_err(InvalidCommands::Direct)?;
+    let review_changes = raw.review_changes;
+    Ok(CommandRules {
+        minimum,
+        required_by: None,
+        maximum,
+        network,
+        read,
+        write,
+        direct,
+        review_changes,
+        limits,
+    })
 }
 
 #[cfg(test)]
@@ -101,6 +120,19 @@ mod tests {
             rules("[commands]\nminimum = \"none\"\nat_most = \"none\"").map(|rules| rules.maximum),
             Ok(SandboxLevel::None)
         );
+    }
+
+    #[test]
+    fn directories_that_commands_write_directly_are_plain() {
+        let direct = rules("[commands]\ndirect = [\"target/\", \"web/node_modules\"]");
+        let direct = direct.map(|rules| rules.direct.iter().map(ToString::to_string).collect());
+        assert_eq!(direct, Ok(vec!["target".to_owned(), "web/node_modules".to_owned()]));
+        let problem = rules("[commands]\ndirect = [\"../x\"]").expect_err("it leads out");
+        assert!(
+            problem.contains("`commands.direct`: \"../x\" is not a plain directory"),
+            "{problem}"
+        );
+        assert!(rules("[commands]\ndirect = [\".git/objects\"]").is_err());
     }
 
     #[test]

@@ -84,6 +84,10 @@ pub struct RawCommands {
     pub read: Vec<Spanned<PathBuf>>,
     /// Paths outside the workspace that commands may write, resolved like `read`.
     pub write: Vec<Spanned<PathBuf>>,
+    /// Directories of the workspace that commands write directly, without a private view of them.
+    pub direct: Vec<Spanned<String>>,
+    /// Whether you review all changes of a command before they are committed, in modes that ask.
+    pub review_changes: bool,
     /// The limit on processes and threads of each command.
     pub max_processes: Option<u64>,
     /// The limit on open files of each process.

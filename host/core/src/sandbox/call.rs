@@ -12,7 +12,9 @@ use super::commands::RanCommand;
 use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
-use super::gate::{CommandChangeJudge, DelegateTask, Gate, PlanApprovalGate, ProgressSink};
+use super::gate::{
+    CommandChangeJudge, DelegateTask, Gate, ModeSource, PlanApprovalGate, ProgressSink,
+};
 use super::http::{HostCredential, HttpContacts};
 use super::jobs::{JobRecorder, JobTable};
 use super::limits::CallLimits;
@@ -40,6 +42,8 @@ pub struct PluginCall {
     pub gate: Gate,
     /// The judge of the changes that commands made.
     pub change_judge: CommandChangeJudge,
+    /// The approval mode in force.
+    pub mode: ModeSource,
     /// The history that makes the changes of commands undoable; `None` without undo.
     pub history: Option<Arc<UndoHistory>>,
     /// The gate that shows plans to the user.

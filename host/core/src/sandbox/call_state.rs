@@ -64,6 +64,7 @@ impl CallState {
         let PluginCall {
             tool,
             change_judge,
+            mode,
             history,
             grants,
             limits,
@@ -111,6 +112,8 @@ impl CallState {
                 workspace: Arc::clone(workspace),
                 gate: Arc::clone(gate),
                 judge: Arc::clone(change_judge),
+                mode: Arc::clone(mode),
+                review_changes: commands.rules().review_changes,
                 history: history.clone(),
                 tool: tool.clone(),
             };

@@ -9,7 +9,9 @@ use tracing::debug;
 
 use super::call_state::not_granted;
 use super::clock::CallClock;
-use super::command_changes::{CommandChange, CommandChangeContext, SettleError, SettledCommand};
+use super::command_changes::{
+    CommandChange, CommandChangeContext, SettleError, SettledCommand, changes_in, is_zero,
+};
 use super::contract::v0_2::commands as wit;
 use super::egress::{CommandConnection, EgressProxy};
 use super::gate::GateRuling;
@@ -22,6 +24,7 @@ use crate::policy::{
 use crate::terminal_escape;
 use cofferdam_confine::CommandSandbox;
 use cofferdam_confine::process::{self, CommandEnding, ProxyFactory};
+use cofferdam_confine::view::ViewUnavailable;
 
 /// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
 const MAX_LINE_LEN: usize = 128 << 10;
@@ -72,6 +75,9 @@ pub struct RanCommand {
     /// directly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<CommandChange>,
+    /// The number of changes that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_changes: u64,
     /// The connections that the command asked the proxy for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<CommandConnection>,
@@ -154,7 +160,7 @@ impl wit::Host for CommandsHost {
         let directory = access.check_line(&command.line, &command.directory)?;
         let (proxy, max_time) = (access.new_proxy(), access.max_time());
         let CommandAccess { changes: context, commands, output_limit } = access;
-        let CommandChangeContext { workspace, gate, .. } = context;
+        let CommandChangeContext { workspace, gate, .. } = &*context;
         let requested_timeout = Duration::from_nanos(command.timeout);
         if !TIMEOUTS.contains(&requested_timeout) {
             return Err(wit::CommandError::Invalid(format!(
@@ -186,6 +192,7 @@ impl wit::Host for CommandsHost {
                 ending: None,
                 remarks: Vec::new(),
                 changes: Vec::new(),
+                more_changes: 0,
                 connections: Vec::new(),
                 changed_files: Vec::new(),
             });
@@ -196,24 +203,53 @@ impl wit::Host for CommandsHost {
             WorkspaceAccess::ReadOnly(reason) => Some(reason.clone()),
             WorkspaceAccess::ReadWrite => None,
         };
+        let private_view = match level {
+            SandboxLevel::Full => commands.private_view(workspace.root()),
+            SandboxLevel::Kernel | SandboxLevel::None => Err(ViewUnavailable::Level(level)),
+        };
+        if let (None, Err(reason), true) = (&read_only, &private_view, context.is_reviewing()) {
+            return Err(denied(no_review(reason)));
+        }
+        let (direct, skipped) = match (&read_only, &private_view) {
+            (None, Ok(())) => context.accepted_directories(&commands.rules().direct),
+            (Some(_), _) | (None, Err(_)) => (Vec::new(), Vec::new()),
+        };
         // In a private view, the changes themselves show which listed files changed.
         let needs_no_scan = level == SandboxLevel::Full
-            && (read_only.is_some() || commands.private_view(workspace.root()).is_ok());
-        let before = match needs_no_scan {
+            && direct.is_empty()
+            && (read_only.is_some() || private_view.is_ok());
+        let mut before = match needs_no_scan {
             true => None,
             false => Some(workspace.scan_listed_files_async().await),
         };
         workspace.links_may_change();
-        let place = process::CommandWorkspace {
+        let mut place = process::CommandWorkspace {
             root: workspace.root(),
             protected: workspace.guard().paths(),
+            direct: &direct,
+            writes_directly: false,
         };
         debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
         let starter = proxy.as_ref().map(|proxy| || proxy.starter());
         let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
         let cancel = clock.cancellation();
-        let ran_command =
+        let mut ran_command =
             process::run(permit, place, timeout, cancel, commands, level, starter).await;
+        if let Err(process::CommandFailure::ViewNotMounted { permit, source }) = ran_command {
+            let reason = source.to_string();
+            if context.is_reviewing() {
+                return Err(denied(no_review(&reason)));
+            }
+            before = Some(workspace.scan_listed_files_async().await);
+            place.writes_directly = true;
+            ran_command =
+                process::run(*permit, place, timeout, cancel, commands, level, starter).await;
+            if let Ok(finished) = &mut ran_command {
+                finished
+                    .notices
+                    .push(format!("the command wrote the workspace directly: {reason}"));
+            }
+        }
         let connections = proxy.as_ref().map(EgressProxy::finish).unwrap_or_default();
         let refused = describe_refused_connections(&connections);
         if let Some(record) = ran.last_mut() {
@@ -221,13 +257,15 @@ impl wit::Host for CommandsHost {
         }
         match ran_command {
             Ok(mut finished) => {
+                finished.notices.extend(skipped);
                 finished.notices.extend(refused);
                 debug!(ending = ?finished.ending, "command ended");
                 workspace.links_may_change();
                 if finished.changes.is_some() && finished.stderr.contains(CROSS_DEVICE_TEXT) {
                     finished.notices.push(CROSS_DEVICE_HINT.to_owned());
                 }
-                let settled = match finished.changes.take() {
+                let in_layer = finished.changes.is_some();
+                let mut settled = match finished.changes.take() {
                     Some(changes) => match context.settle(changes).await {
                         Ok(settled) => settled,
                         Err(error) => {
@@ -237,17 +275,17 @@ impl wit::Host for CommandsHost {
                             return Err(error.with_output(&finished));
                         }
                     },
-                    None => match before {
-                        // The command changed nothing, or the host expected a private view.
-                        None => SettledCommand::default(),
-                        Some(before) => {
-                            let after = workspace.scan_listed_files_async().await;
-                            let listed = after.changes_since(&before);
-                            let notices = describe_changes(&listed, &before, &after);
-                            SettledCommand { notices, listed, committed: Vec::new() }
-                        }
-                    },
+                    None => SettledCommand::default(),
                 };
+                if let Some(before) = before {
+                    let after = workspace.scan_listed_files_async().await;
+                    let mut listed = after.changes_since(&before);
+                    if in_layer {
+                        listed = changes_in(listed, &direct);
+                    }
+                    settled.notices.extend(describe_changes(&listed, &before, &after));
+                    settled.listed.extend(listed);
+                }
                 finished.notices.extend(settled.notices);
                 let hint = read_only.and_then(|reason| explain_read_only(&reason, &finished));
                 finished.notices.extend(hint);
@@ -263,6 +301,7 @@ impl wit::Host for CommandsHost {
                     record.ending = Some(finished.ending);
                     record.remarks.clone_from(&finished.notices);
                     record.changes = settled.committed;
+                    record.more_changes = settled.more_committed;
                     record.changed_files = settled.listed;
                 }
                 // A tool says of what timed out that it was at the timeout that it gave itself.
@@ -279,6 +318,20 @@ impl wit::Host for CommandsHost {
             Err(failed) => Err(wit::CommandError::Failed(failed.to_string())),
         }
     }
+}
+
+/// Returns the denial of a command whose changes cannot be reviewed.
+fn no_review(reason: &impl std::fmt::Display) -> Denial {
+    Denial::new(
+        DenialCode::NoSandbox,
+        format!(
+            "`review_changes` under [commands] needs a private view of the workspace, which is not \
+                available: {reason}."
+        ),
+        "The user can remove `review_changes` from the configuration; `cofferdam doctor` shows \
+            whether commands have a private view."
+            .to_owned(),
+    )
 }
 
 /// Describes the refused connections of a command, for its result.

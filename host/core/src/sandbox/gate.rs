@@ -24,6 +24,9 @@ pub enum GateRuling {
 /// Decides about one change that a command made in its private view of the workspace.
 pub type CommandChangeJudge = Arc<dyn Fn(&FileChange) -> CommandChangeVerdict + Send + Sync>;
 
+/// Returns the approval mode in force, which the user can change at any time.
+pub type ModeSource = Arc<dyn Fn() -> ApprovalMode + Send + Sync>;
+
 /// Shows a plan of the running call to the user. If the user accepts it, plan mode ends, and the
 /// function returns the new mode.
 pub type PlanApprovalGate =

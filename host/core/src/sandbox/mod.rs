@@ -65,6 +65,7 @@ pub use cache::{ArtifactCache, CacheError};
 pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
+pub use cofferdam_confine::view::LayerEntryKind;
 pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository};
 pub(crate) use cofferdam_confine::{current_program, exec_confined_command, supervise_command};
 pub use command_changes::{CommandChange, CommandChangeAction};
@@ -78,8 +79,8 @@ pub use failure::CallFailure;
 pub use file_version::FileVersion;
 pub use files::TouchedPaths;
 pub use gate::{
-    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate,
-    ProgressSink,
+    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, ModeSource,
+    PlanApprovalGate, ProgressSink,
 };
 pub use jobs::{Job, JobId, JobRecorder, JobStatus, JobTable, NewOutput};
 pub use limits::CallLimits;
@@ -88,7 +89,8 @@ pub use load::{ComponentBytes, LoadError, LoadedPlugin};
 pub use output::{CallOutput, OutputPiece, UserOutputView};
 pub(crate) use schema::{SchemaCost, check as check_schema};
 pub use stage::{
-    AppliedChange, CommitError, HistoryError, Staged, UndoHistory, UndoHistoryEntry, UndoOutcome,
+    AppliedChange, CommitError, DiffScope, HistoryDiff, HistoryError, Staged, UndoHistory,
+    UndoHistoryEntry, UndoOutcome,
 };
 pub use tool_state::{StateChange, ToolState, ToolStateStore};
 pub use workspace::{Workspace, WorkspaceError};

@@ -12,7 +12,8 @@ use crate::policy::{
 };
 /// The effects of a call, as its sandbox observed them.
 pub use crate::sandbox::{
-    CommandChange, CommandConnection, CommandEnding, HttpContact, HttpContacts, TouchedPaths,
+    CommandChange, CommandChangeAction, CommandConnection, CommandEnding, HttpContact,
+    HttpContacts, LayerEntryKind, TouchedPaths,
 };
 use crate::sandbox::{ComponentDigest, RanCommand};
 

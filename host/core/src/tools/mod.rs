@@ -37,9 +37,9 @@ mod summary;
 pub use approval::{ApprovalAnswer, Approver, SessionApprovals};
 pub use arguments::{ArgumentChecker, ArgumentsError};
 pub use audit_sink::{
-    AuditSink, AuthorityChange, CallIdentity, CommandChange, CommandConnection, CommandEnding,
-    DecisionBasis, DecisionRecord, FinishedCallRecord, HttpContact, HttpContacts, RecordFailure,
-    RecordedOutcome, TouchedPaths,
+    AuditSink, AuthorityChange, CallIdentity, CommandChange, CommandChangeAction,
+    CommandConnection, CommandEnding, DecisionBasis, DecisionRecord, FinishedCallRecord,
+    HttpContact, HttpContacts, LayerEntryKind, RecordFailure, RecordedOutcome, TouchedPaths,
 };
 pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use catalog::{

@@ -17,8 +17,8 @@ use crate::pattern::{
     BaseUrl, CommandPattern, HostAddress, HostPattern, PathPattern, PatternError, PatternMatch,
 };
 use crate::{
-    Action, ActionKind, Caps, PolicyError, ProtectedPaths, RuleOrigin, RuleReference,
-    SourceLocation, Verdict, WorkspacePath,
+    Action, ActionKind, Caps, DirectDirectory, PolicyError, ProtectedPaths, RuleOrigin,
+    RuleReference, SourceLocation, Verdict, WorkspacePath,
 };
 
 /// The names of model providers, which precede the name of a model.
@@ -75,14 +75,25 @@ impl LayerParser<'_> {
     fn parse_layer(&self, raw: RawPolicyLayer) -> ParseResult<PolicyLayer> {
         let mut rules = Vec::new();
         let mut lists = BTreeMap::new();
-        let RawCommandRules { minimum, network, read: reads, write: writes, allow, ask, deny } =
-            raw.commands;
+        let RawCommandRules {
+            minimum,
+            network,
+            read: reads,
+            write: writes,
+            direct,
+            allow,
+            ask,
+            deny,
+        } = raw.commands;
         let settings = SettingRules {
             audit_enabled: self.located(raw.audit.enabled),
             audit_required: self.located(raw.audit.required),
             network: self.located(network),
             read: self.parse_list(reads, parse_path)?,
             write: self.parse_list(writes, parse_path)?,
+            direct: self.parse_list(direct, |text| {
+                DirectDirectory::parse(text).map_err(|problem| problem.to_string())
+            })?,
             providers: self.parse_list(raw.models.providers, parse_provider)?,
             base_urls: self.parse_list(raw.models.base_urls, |text| {
                 BaseUrl::parse_pattern(text).map_err(|problem| problem.to_string())

@@ -70,6 +70,7 @@ pub(super) struct RawCommandRules {
     pub(super) network: Option<Spanned<bool>>,
     pub(super) read: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) write: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) direct: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) allow: Option<RawPatternList>,
     pub(super) ask: Option<RawPatternList>,
     pub(super) deny: Option<RawPatternList>,

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::SourceLocation;
 use crate::pattern::BaseUrl;
+use crate::{DirectDirectory, SourceLocation};
 
 /// A value with its location in a policy file.
 pub type Located<T> = (T, SourceLocation);
@@ -27,6 +27,9 @@ pub struct SettingRules {
     /// Paths that commands may be allowed to write in addition to the default ones: only these, and
     /// paths below them.
     pub write: Option<Located<Vec<String>>>,
+    /// Directories of the workspace that commands may be allowed to write directly: only these, and
+    /// directories below them.
+    pub direct: Option<Located<Vec<DirectDirectory>>>,
     /// The allowed model providers.
     pub providers: Option<Located<BTreeSet<String>>>,
     /// The allowed base URLs of models. If absent while `providers` is present, only the default

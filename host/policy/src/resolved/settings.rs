@@ -2,9 +2,9 @@
 //! one.
 
 use super::Policy;
-use crate::SourceLocation;
 use crate::layer::{Located, PluginOrigin, SettingRules, is_within};
 use crate::pattern::BaseUrl;
+use crate::{DirectDirectory, SourceLocation};
 
 /// A model endpoint, as far as rules consider it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,6 +91,15 @@ impl Policy {
     /// workspace. A leading `~` in a rule stands for `home`.
     pub fn write_denied_by(&self, path: &str, home: &str) -> Option<&SourceLocation> {
         self.path_denied_by(path, home, |rules| &rules.write)
+    }
+
+    /// Returns the location of the rule that does not let commands write this directory of the
+    /// workspace directly.
+    pub fn direct_denied_by(&self, directory: &DirectDirectory) -> Option<&SourceLocation> {
+        let mut lists = self.setting_rules().filter_map(|rules| rules.direct.as_ref());
+        lists
+            .find(|(list, _)| !list.iter().any(|outer| directory.is_within(outer)))
+            .map(|(_, place)| place)
     }
 
     fn path_denied_by(

@@ -78,6 +78,35 @@ fn a_path_of_commands_has_to_be_within_every_list() {
 }
 
 #[test]
+fn a_directory_that_commands_write_directly_has_to_be_within_every_list() {
+    let directory = |text: &str| crate::DirectDirectory::parse(text).expect(text);
+    let rules = policy(
+        "[commands]\ndirect = [\"target\", \"web/node_modules/\"]",
+        "[commands]\ndirect = [\"target/debug\", \"web\"]",
+    );
+    for (text, denied_by) in [
+        ("target/debug", None),
+        ("target/debug/x", None),
+        ("web/node_modules", None),
+        ("target", Some("user.toml")),
+        ("web", Some("system.toml")),
+        ("other", Some("system.toml")),
+    ] {
+        let found = rules.direct_denied_by(&directory(text)).map(|place| &*place.file);
+        assert_eq!(found, denied_by, "{text}");
+    }
+    let none = policy("[commands]\ndirect = []", "");
+    assert!(none.direct_denied_by(&directory("target")).is_some(), "an empty list");
+    assert!(policy("", "").direct_denied_by(&directory("target")).is_none(), "no list");
+    let rules = crate::CommandRules {
+        direct: vec![directory("target"), directory("target/debug")],
+        ..crate::CommandRules::default()
+    };
+    let bounded = rules.with_policy(&policy("[commands]\ndirect = [\"target/debug\"]", ""));
+    assert_eq!(bounded.direct, [directory("target/debug")]);
+}
+
+#[test]
 fn a_model_needs_an_allowed_provider_and_an_allowed_url() {
     let model = |provider, base_url, is_default_address| ModelEndpoint {
         provider,

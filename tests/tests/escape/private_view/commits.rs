@@ -188,4 +188,67 @@ fn the_audit_log_has_each_committed_path_with_its_digest() {
     {
         assert!(log.contains(expected), "{expected}: {log}");
     }
+    let shown = home.run(&["audit", "show"]).stdout;
+    for expected in [
+        "created new (mode 0644, 6 bytes, sha256:5891b5b522d5)",
+        "removed old\n",
+        "created d (directory, mode 0755, 1 entries, 2 bytes)",
+    ] {
+        assert!(shown.contains(expected), "{expected}: {shown}");
+    }
+    let events = home.run(&["audit", "export", "--format", "ocsf"]).json_lines();
+    let of_files = events.iter().filter(|event| event["class_uid"] == 1001);
+    let mut changes: Vec<_> = of_files
+        .map(|event| format!("{} {}", event["activity_name"], event["file"]["path"]))
+        .collect();
+    changes.sort();
+    assert_eq!(changes, [r#""Create" "d""#, r#""Create" "new""#, r#""Delete" "old""#]);
+}
+
+#[test]
+fn a_diff_shows_what_commands_and_tools_changed() {
+    let home = home().with_file("notes", "one\ntwo\n").with_file("old", "x\n");
+    let change = |tool: &str, input: &str| {
+        let ran = home.run(&["tools", "call", tool, input, "--mode", "auto"]);
+        assert_eq!(ran.exit_code, 0, "{ran:?}");
+    };
+    let none = home.run(&["diff"]);
+    assert!(none.exit_code == 0 && none.stdout.contains("There are no changes"), "{none:?}");
+    let line =
+        r#"{"command": "sed -i s/two/2/ notes; rm old; mkdir out; printf 'a\\033\\n' > out/x"}"#;
+    change("bash", line);
+    change("write_file", r#"{"path": "made", "content": "by a tool\n"}"#);
+    let newest = home.run(&["diff"]).stdout;
+    assert!(newest.contains("+by a tool") && !newest.contains("notes"), "{newest}");
+    let both = home.run(&["diff", "--last", "2"]).stdout;
+    for expected in [
+        "change notes (8 → 6 bytes)",
+        "delete old (2 bytes)",
+        "create the directory out",
+        "-two\n+2\n",
+        "+a\\u{1b}\n",
+        "+by a tool",
+    ] {
+        assert!(both.contains(expected), "{expected}: {both}");
+    }
+    let json = home.run(&["diff", "--last", "9", "--json"]).json_lines();
+    assert_eq!(json[0]["changes"].as_array().map(Vec::len), Some(2), "{json:?}");
+    assert_eq!(json[0]["complete"], true);
+    let paths: Vec<_> = json[0]["differences"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|change| format!("{} {}", change["act"], change["path"]))
+        .collect();
+    let expected = [
+        r#""create" "made""#,
+        r#""modify" "notes""#,
+        r#""delete" "old""#,
+        r#""create-directory" "out""#,
+        r#""create" "out/x""#,
+    ];
+    assert_eq!(paths, expected);
+    assert_eq!(home.run(&["undo"]).exit_code, 0);
+    let after = home.run(&["diff"]).stdout;
+    assert!(after.contains("+2\n") && !after.contains("by a tool"), "{after}");
 }

@@ -3,8 +3,12 @@
 
 mod approvals;
 mod commits;
+mod direct;
 mod entries;
+mod fallback;
 mod kills;
+mod limits;
+mod review;
 mod scripts;
 
 use std::collections::BTreeMap;

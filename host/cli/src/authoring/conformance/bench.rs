@@ -317,6 +317,7 @@ impl ConformanceBench<'_> {
             workspace,
             gate: denying_gate(),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            mode: Arc::new(|| ApprovalMode::Ask),
             history: None,
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
             commands: commands_stub(self.environment),

@@ -36,7 +36,7 @@ pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
 pub(crate) use namespaces::{
-    DetachedOverlay, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
+    DetachedOverlay, DirectMount, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
 };
 pub(crate) use view_support::check_private_view;
 

@@ -88,9 +88,17 @@ pub struct CommandRun {
     /// directly.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<CommandChange>,
+    /// The number of changes that are not listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_changes: u64,
     /// The connections that the command asked the proxy for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub connections: Vec<CommandConnection>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The way in which a command ended.

@@ -43,7 +43,7 @@ pub(super) fn describe_changes(
 }
 
 /// Describes a change of permissions, as git does.
-fn describe_mode(path: &str, before: u32, after: u32) -> Option<FileChange> {
+pub(super) fn describe_mode(path: &str, before: u32, after: u32) -> Option<FileChange> {
     let path = WorkspacePath::parse(path, None).ok()?;
     let digest = ContentDigest { size: 0, digest: String::new() };
     let diff = format!("old mode 100{before:o}\nnew mode 100{after:o}\n");

@@ -151,40 +151,23 @@ impl JudgedChanges {
         left: &mut usize,
         judge: Judge<'_>,
     ) -> io::Result<()> {
-        let mut pending = vec![PathBuf::new()];
-        while let Some(directory) = pending.pop() {
-            for entry in fs::read_dir(tree.top.join(&directory))? {
-                let entry = entry?;
-                *left = left
-                    .checked_sub(1)
-                    .ok_or_else(|| io::Error::other("the command removed too many files"))?;
-                let below = directory.join(entry.file_name());
-                let path = format!("{}/{}", tree.path, below.to_string_lossy());
-                let kind = kind_of(entry.file_type()?);
-                let special = SpecialDirectory::of(&path);
-                let parsed = WorkspacePath::parse(&path, None);
-                let parsed = parsed.map_err(|_| io::Error::other("a path in it is not valid"))?;
-                let file = FileChange { path: parsed, kind: removed_kind(kind), diff: None };
-                // Without a kind and a path below, it stands for the change as a whole.
-                let restricted = RestrictedPath {
-                    change: tree.change,
-                    path,
-                    below: None,
-                    kind: None,
-                    reason: None,
-                };
-                let verdict = judge(&file);
-                if kind == LayerEntryKind::Directory {
-                    pending.push(below);
-                    // What is asked about are the files in it.
-                    if !matches!(verdict, CommandChangeVerdict::Discard(_)) {
-                        continue;
-                    }
-                }
+        tree.visit(left, |InnerEntry { path, kind, .. }| {
+            let special = SpecialDirectory::of(&path);
+            let parsed = WorkspacePath::parse(&path, None);
+            let parsed = parsed.map_err(|_| io::Error::other("a path in it is not valid"))?;
+            let file = FileChange { path: parsed, kind: removed_kind(kind), diff: None };
+            // Without a kind and a path below, it stands for the change as a whole.
+            let change = tree.change;
+            let restricted = RestrictedPath { change, path, below: None, kind: None, reason: None };
+            let verdict = judge(&file);
+            // What is asked about are the files in a directory.
+            if kind != LayerEntryKind::Directory
+                || matches!(verdict, CommandChangeVerdict::Discard(_))
+            {
                 self.take(restricted, verdict, special);
             }
-        }
-        Ok(())
+            Ok(true)
+        })
     }
 
     /// Judges all paths below a new directory.
@@ -194,39 +177,24 @@ impl JudgedChanges {
         left: &mut usize,
         judge: Judge<'_>,
     ) -> io::Result<()> {
-        let mut pending = vec![PathBuf::new()];
-        while let Some(directory) = pending.pop() {
-            for entry in fs::read_dir(tree.top.join(&directory))? {
-                let entry = entry?;
-                *left = left
-                    .checked_sub(1)
-                    .ok_or_else(|| io::Error::other("the command created too many files"))?;
-                let below = directory.join(entry.file_name());
-                let kind = kind_of(entry.file_type()?);
-                // A name that is not UTF-8 is judged by its readable form.
-                let path = format!("{}/{}", tree.path, below.to_string_lossy());
-                let parsed = WorkspacePath::parse(&path, None);
-                let special = SpecialDirectory::of(&path);
-                let restricted = RestrictedPath {
-                    change: tree.change,
-                    path,
-                    below: Some(below.clone()),
-                    kind: Some(kind),
-                    reason: None,
-                };
-                let Ok(parsed) = parsed else {
-                    let reason = Some(invalid_path());
-                    self.discarded.push(RestrictedPath { reason, ..restricted });
-                    continue;
-                };
-                let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
-                let goes_on = self.take(restricted, judge(&file), special);
-                if goes_on && kind == LayerEntryKind::Directory {
-                    pending.push(below);
-                }
-            }
-        }
-        Ok(())
+        tree.visit(left, |InnerEntry { below, path, kind }| {
+            let parsed = WorkspacePath::parse(&path, None);
+            let special = SpecialDirectory::of(&path);
+            let restricted = RestrictedPath {
+                change: tree.change,
+                path,
+                below: Some(below),
+                kind: Some(kind),
+                reason: None,
+            };
+            let Ok(parsed) = parsed else {
+                let reason = Some(invalid_path());
+                self.discarded.push(RestrictedPath { reason, ..restricted });
+                return Ok(false);
+            };
+            let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
+            Ok(self.take(restricted, judge(&file), special))
+        })
     }
 
     /// Takes a verdict. Returns whether paths below this one may be accepted.
@@ -303,12 +271,52 @@ fn weight(path: &str) -> (u8, usize, String) {
 }
 
 /// A directory that is new in the layer, or removed from the workspace.
-struct ChangedTree<'a> {
-    change: usize,
+pub(super) struct ChangedTree<'a> {
+    pub(super) change: usize,
     /// The path in the workspace.
-    path: &'a str,
+    pub(super) path: &'a str,
     /// The path at which the directory can be read.
-    top: &'a Path,
+    pub(super) top: &'a Path,
+}
+
+/// An entry below such a directory.
+pub(super) struct InnerEntry {
+    /// The path below the directory.
+    pub(super) below: PathBuf,
+    /// The path in the workspace, readable. A name that is not UTF-8 is judged by this form.
+    pub(super) path: String,
+    pub(super) kind: LayerEntryKind,
+}
+
+impl ChangedTree<'_> {
+    /// Visits the entries below the directory, at most `left`. `visit` returns whether to visit the
+    /// entries of a directory, too.
+    ///
+    /// # Errors
+    /// A directory cannot be read, there are too many entries, or `visit` returns an error.
+    pub(super) fn visit(
+        &self,
+        left: &mut usize,
+        mut visit: impl FnMut(InnerEntry) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        let mut pending = vec![PathBuf::new()];
+        while let Some(directory) = pending.pop() {
+            for entry in fs::read_dir(self.top.join(&directory))? {
+                let entry = entry?;
+                *left = left
+                    .checked_sub(1)
+                    .ok_or_else(|| io::Error::other("it has too many entries"))?;
+                let below = directory.join(entry.file_name());
+                let path = format!("{}/{}", self.path, below.to_string_lossy());
+                let kind = kind_of(entry.file_type()?);
+                let goes_on = visit(InnerEntry { below: below.clone(), path, kind })?;
+                if goes_on && kind == LayerEntryKind::Directory {
+                    pending.push(below);
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A directory in which programs create files with listed names as a matter of course.

@@ -4,15 +4,18 @@
 //! 1. [`judge`] asks the policy about each changed path, and about each path below a new directory.
 //! 2. Changes that a rule denies are discarded. Changes that need an approval of their own, such as
 //!    those of instruction files, are shown together ([`approval`]).
+//!    With `review_changes`, all changes are shown instead ([`review`]).
 //! 3. The rest is committed by renames: all of it, or nothing.
 
 mod approval;
+mod direct;
 mod judge;
 mod record;
+mod review;
 
 use std::sync::Arc;
 
-use super::gate::{CommandChangeJudge, Gate, GateRuling};
+use super::gate::{CommandChangeJudge, Gate, GateRuling, ModeSource};
 use super::listed_files::ListedChange;
 use super::stage::{
     CommitError, CommitUndo, MoveAction, MovePlan, PlannedMove, UndoHistory, commit_moves,
@@ -21,7 +24,9 @@ use super::workspace::Workspace;
 use crate::policy::{Denial, DenialCode, Effect};
 use crate::terminal_escape::escape_name;
 use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange};
+pub(super) use direct::changes_in;
 use judge::{JudgedChanges, RestrictedPath};
+pub(super) use record::is_zero;
 pub use record::{CommandChange, CommandChangeAction};
 
 /// The number of characters of a path that are shown.
@@ -37,6 +42,10 @@ pub(super) struct CommandChangeContext {
     pub(super) workspace: Arc<Workspace>,
     pub(super) gate: Gate,
     pub(super) judge: CommandChangeJudge,
+    /// The approval mode in force.
+    pub(super) mode: ModeSource,
+    /// Whether the user reviews all changes in modes that ask.
+    pub(super) review_changes: bool,
     /// The history that makes the changes undoable; `None` without undo.
     pub(super) history: Option<Arc<UndoHistory>>,
     /// The name of the tool that ran the command.
@@ -50,6 +59,8 @@ pub(super) struct SettledCommand {
     pub(super) notices: Vec<String>,
     /// The committed changes, for the audit log.
     pub(super) committed: Vec<CommandChange>,
+    /// The number of committed changes that are not recorded one by one.
+    pub(super) more_committed: u64,
     /// The committed changes of instruction files and of files that run code.
     pub(super) listed: Vec<ListedChange>,
 }
@@ -60,6 +71,9 @@ pub(super) enum SettleError {
     /// The user rejected a change that needed an approval of its own.
     #[error("{0}")]
     Rejected(Denial),
+    /// Nobody could review the changes.
+    #[error("{0}")]
+    NotReviewed(Denial),
     #[error(transparent)]
     Commit(#[from] CommitError),
     #[error("cannot read the changes of the command: {0}")]
@@ -84,7 +98,13 @@ impl CommandChangeContext {
         })
         .await?;
         let JudgedChanges { asked, discarded, mut notices } = judged?;
-        let (approved, rejected) = self.approve(&changes, asked).await?;
+        let (changes, approved, rejected) = if self.is_reviewing() {
+            // The review shows the changes that need an approval of their own, too.
+            (self.review(changes, &discarded).await?, asked, Vec::new())
+        } else {
+            let (approved, rejected) = self.approve(&changes, asked).await?;
+            (changes, approved, rejected)
+        };
         let refused: Vec<RestrictedPath> = discarded.into_iter().chain(rejected).collect();
         notices.extend(describe_refused(&refused));
         let context = self.clone();
@@ -111,9 +131,7 @@ impl CommandChangeContext {
         Ok(match ruling {
             GateRuling::Permitted(_permit) => (asked, Vec::new()),
             // A part of what the command did may be worse than nothing.
-            GateRuling::Denied(denial)
-                if matches!(denial.code, DenialCode::RejectedByUser | DenialCode::Cancelled) =>
-            {
+            GateRuling::Denied(denial) if is_rejection(&denial) => {
                 return Err(SettleError::Rejected(denial));
             }
             GateRuling::Denied(denial) => {
@@ -147,7 +165,7 @@ impl CommandChangeContext {
             return Ok(SettledCommand { notices, ..SettledCommand::default() });
         }
         let listed = approval::listed_changes(&layer, &accepted, approved);
-        let committed = record::record_changes(&layer, &accepted);
+        let (committed, more_committed) = record::record_changes(&layer, &accepted);
         let moves = accepted.into_iter().map(|change| {
             let from = |number| layer.entry(number);
             let action = match change.action {
@@ -182,7 +200,19 @@ impl CommandChangeContext {
                 bytes >> 20
             ));
         }
-        Ok(SettledCommand { notices, committed, listed })
+        Ok(SettledCommand { notices, committed, more_committed, listed })
+    }
+}
+
+/// Returns whether the user rejected or cancelled something.
+fn is_rejection(denial: &Denial) -> bool {
+    matches!(denial.code, DenialCode::RejectedByUser | DenialCode::Cancelled)
+}
+
+impl SettleError {
+    /// Returns the error for changes whose review was denied.
+    fn from_denial(denial: Denial) -> Self {
+        if is_rejection(&denial) { Self::Rejected(denial) } else { Self::NotReviewed(denial) }
     }
 }
 

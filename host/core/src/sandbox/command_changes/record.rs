@@ -58,28 +58,20 @@ pub enum CommandChangeAction {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &u64) -> bool {
+pub(in crate::sandbox) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
 /// Describes the changes for the audit log: the first 1000 one by one, and the rest as a number.
-pub(super) fn record_changes(layer: &CommandLayer, changes: &[LayerChange]) -> Vec<CommandChange> {
+pub(super) fn record_changes(
+    layer: &CommandLayer,
+    changes: &[LayerChange],
+) -> (Vec<CommandChange>, u64) {
     let mut budget = MAX_DIGESTED_BYTES;
     let recorded = changes.iter().take(MAX_RECORDED_CHANGES);
-    let mut all: Vec<CommandChange> =
-        recorded.map(|change| CommandChange::new(layer, change, &mut budget)).collect();
-    if let Some(more @ 1..) = changes.len().checked_sub(MAX_RECORDED_CHANGES) {
-        all.push(CommandChange {
-            path: format!("{more} more paths"),
-            action: CommandChangeAction::Replace,
-            kind: None,
-            mode: None,
-            bytes: None,
-            entries: 0,
-            sha256: None,
-        });
-    }
-    all
+    let recorded = recorded.map(|change| CommandChange::new(layer, change, &mut budget)).collect();
+    let more = changes.len().saturating_sub(MAX_RECORDED_CHANGES);
+    (recorded, u64::try_from(more).unwrap_or(u64::MAX))
 }
 
 impl CommandChange {

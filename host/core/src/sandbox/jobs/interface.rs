@@ -103,8 +103,13 @@ impl wit::Host for JobsHost {
             terminal: start.terminal,
             owner: access.owner.clone(),
         };
-        let place =
-            CommandWorkspace { root: workspace.root(), protected: workspace.guard().paths() };
+        let place = CommandWorkspace {
+            root: workspace.root(),
+            protected: workspace.guard().paths(),
+            // They would need the turn of the workspace until the command ends.
+            direct: &[],
+            writes_directly: false,
+        };
         let streams = match start.terminal {
             true => BackgroundStreams::Terminal,
             false => BackgroundStreams::Pipes,

@@ -340,6 +340,7 @@ impl JobTask {
             ending: ending.as_ref().ok().copied().filter(|_| stopped.is_none()),
             remarks: notices.clone(),
             changes: settled.committed,
+            more_changes: settled.more_committed,
             connections,
             changed_files: settled.listed,
         };

@@ -178,6 +178,11 @@ impl UndoHistory {
             .collect())
     }
 
+    /// Returns the records of the changes that can be undone, the oldest first.
+    pub(super) fn made_records(&self) -> Result<Vec<HistoryRecord>, HistoryError> {
+        self.records(ChangeState::Made)
+    }
+
     /// Returns the records in this state, the oldest first.
     fn records(&self, state: ChangeState) -> Result<Vec<HistoryRecord>, HistoryError> {
         let records = self

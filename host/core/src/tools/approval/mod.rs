@@ -16,7 +16,7 @@ use crate::policy::{
     Policy, ScopeApproval,
 };
 use crate::sandbox::{
-    CommandChangeJudge, Gate, GateRuling, JobRecorder, ListedFiles, PlanApprovalGate,
+    CommandChangeJudge, Gate, GateRuling, JobRecorder, ListedFiles, ModeSource, PlanApprovalGate,
 };
 use crate::tools::audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
@@ -232,6 +232,12 @@ impl SessionApprovals {
                 sink.record_background_end(&subject, ran);
             }
         })
+    }
+
+    /// Returns what reads the mode in force.
+    pub(in crate::tools) fn mode_source(self: &Arc<Self>) -> ModeSource {
+        let approvals = Arc::clone(self);
+        Arc::new(move || approvals.mode())
     }
 
     /// Creates the gate that shows the plan of a running call. It ends plan mode if the user

@@ -81,6 +81,7 @@ impl Dispatcher {
             commands: Arc::clone(&self.settings.commands),
             gate: self.approvals.gate(&ready.identity, verdicts, cancel),
             change_judge: self.approvals.change_judge(&ready.identity),
+            mode: self.approvals.mode_source(),
             history: self.settler.history.clone(),
             jobs: self.session_state.jobs().cloned(),
             job_recorder: self.approvals.job_recorder(&ready.identity),

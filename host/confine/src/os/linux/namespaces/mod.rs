@@ -9,11 +9,13 @@
 //! ([`run_with_own_mounts`]), in which it mounts an overlay ([`WorkspaceOverlay`]).
 
 mod command_root;
+mod direct_mount;
 mod first_process;
 mod id_map;
 mod loopback;
 mod mount;
 mod private_view;
 
+pub(crate) use direct_mount::DirectMount;
 pub(crate) use first_process::NamespaceStart;
 pub(crate) use private_view::{DetachedOverlay, WorkspaceOverlay, run_with_own_mounts};

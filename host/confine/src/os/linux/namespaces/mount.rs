@@ -39,6 +39,20 @@ pub(super) fn copy_of(from: &Path, attributes: MountAttrFlags) -> std::io::Resul
     Ok(copy)
 }
 
+/// Returns a copy of the mount of an open directory, without mounts below it, with these attributes
+/// added.
+pub(super) fn copy_of_open(
+    directory: OwnedFd,
+    attributes: MountAttrFlags,
+) -> std::io::Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH;
+    let copy = open_tree(&directory, "", flags)?;
+    add_attributes(&copy, attributes)?;
+    Ok(copy)
+}
+
 /// Mounts what [`new_file_system`] or [`copy_of`] returned over this file or directory.
 pub(super) fn attach(mount: &OwnedFd, over: impl AsFd) -> std::io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;

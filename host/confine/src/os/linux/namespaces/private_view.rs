@@ -98,6 +98,15 @@ impl WorkspaceOverlay {
         LayerScope::open(&layer.upper, self.lower.try_clone()?)
     }
 
+    /// Unmounts a directory that is mounted in the overlay.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub(crate) fn unmount_direct(&self, path: &Path) -> std::io::Result<()> {
+        let flags = UnmountFlags::DETACH | UnmountFlags::NOFOLLOW;
+        Ok(unmount(self.workspace.join(path), flags)?)
+    }
+
     /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay any
     /// more.
     ///

@@ -100,9 +100,10 @@ pub(in crate::sandbox) fn commit_moves(
     let made = apply(root, &record).and_then(|()| {
         // Set as late as possible: only a complete change can be undone.
         let finished = record.finish(root);
-        finished.map_err(|source| (String::from("the record of this change"), source))
+        let (path, tried) = (String::from("the record of this change"), record.tried);
+        finished.map_err(|source| FailedMove { path, source, tried })
     });
-    let Err((path, source)) = made else {
+    let Err(FailedMove { path, source, tried }) = made else {
         if record.manifest.kept_bytes > MAX_UNDO_BYTES {
             let bytes = record.manifest.kept_bytes;
             let _ = record.delete();
@@ -111,6 +112,7 @@ pub(in crate::sandbox) fn commit_moves(
         locked.trim();
         return Ok(CommitUndo::Possible);
     };
+    record.tried = tried;
     let undo_error = match record.roll_back(root, false) {
         Ok(report) if report.failed.is_empty() => {
             return Err(match source.kind() {
@@ -130,12 +132,33 @@ pub(in crate::sandbox) fn commit_moves(
     Err(CommitError::Partial { path, source, undo_error, backup })
 }
 
+/// Why not all moves of a record were made.
+struct FailedMove {
+    path: String,
+    source: std::io::Error,
+    /// The number of moves that may have been made. What somebody else has put at the other paths
+    /// meanwhile is none of this commit.
+    tried: usize,
+}
+
 /// Makes all moves of a record.
-fn apply(root: &Dir, record: &MoveRecord) -> Result<(), (String, std::io::Error)> {
-    let slots = record.open_slots().map_err(|error| (String::from("the record"), error))?;
+fn apply(root: &Dir, record: &MoveRecord) -> Result<(), FailedMove> {
+    let all = record.manifest.moves.len();
+    let failed = |path: &str| {
+        let path = path.to_owned();
+        move |source| FailedMove { path, source, tried: all }
+    };
+    let slots = record.open_slots().map_err(failed("the record"))?;
     let moves = &record.manifest.moves;
     for (number, planned) in moves.iter().enumerate().filter(|(_, planned)| !planned.is_mode()) {
-        apply_one(root, &slots, number, planned).map_err(|error| (planned.path.clone(), error))?;
+        let path = EntryLocation::open(root, &planned.path).map_err(failed(&planned.path))?;
+        let found = path.status().map_err(failed(&planned.path))?;
+        // Checked before, too; this makes the time between the check and the change short.
+        if found.map(|status| status.identity) != planned.old {
+            let source = std::io::ErrorKind::AlreadyExists.into();
+            return Err(FailedMove { path: planned.path.clone(), source, tried: number });
+        }
+        apply_one(&path, &slots, number, planned).map_err(failed(&planned.path))?;
         #[cfg(test)]
         tests::interrupt_here();
     }
@@ -144,7 +167,7 @@ fn apply(root: &Dir, record: &MoveRecord) -> Result<(), (String, std::io::Error)
         if let Some((_, after)) = planned.modes() {
             let set = EntryLocation::open(root, &planned.path)
                 .and_then(|location| location.set_mode(after));
-            set.map_err(|error| (planned.path.clone(), error))?;
+            set.map_err(failed(&planned.path))?;
             #[cfg(test)]
             tests::interrupt_here();
         }
@@ -153,20 +176,14 @@ fn apply(root: &Dir, record: &MoveRecord) -> Result<(), (String, std::io::Error)
 }
 
 fn apply_one(
-    root: &Dir,
+    path: &EntryLocation,
     slots: &Dir,
     number: usize,
     planned: &RecordedMove,
 ) -> std::io::Result<()> {
-    let path = EntryLocation::open(root, &planned.path)?;
     let slot = EntryLocation::in_directory(slots, number.to_string())?;
-    // Checked before, too; this makes the time between the check and the change short.
-    let found = path.status()?;
-    if found.as_ref().map(|status| &status.identity) != planned.old.as_ref() {
-        return Err(std::io::ErrorKind::AlreadyExists.into());
-    }
     match (&planned.old, &planned.new) {
-        (None, Some(_)) => slot.move_to(&path),
+        (None, Some(_)) => slot.move_to(path),
         (Some(_), None) => path.move_to(&slot),
         (Some(_), Some(_)) => path.exchange(&slot),
         (None, None) => Ok(()),

@@ -36,6 +36,8 @@ const SLOTS: &str = "slots";
 pub(in crate::sandbox::stage) struct MoveRecord {
     directory: PathBuf,
     pub(in crate::sandbox::stage) manifest: MoveManifest,
+    /// The number of moves that may have been made. The others need not be made backwards.
+    pub(super) tried: usize,
 }
 
 /// The content of `record.json`.
@@ -94,8 +96,13 @@ impl RecordedMove {
         self.modes.is_some()
     }
 
+    /// Returns whether there was an entry at the path before the commit.
+    pub(in crate::sandbox::stage) fn has_old(&self) -> bool {
+        self.old.is_some()
+    }
+
     /// Returns the permissions before and after a move that sets them.
-    pub(super) fn modes(&self) -> Option<(u32, u32)> {
+    pub(in crate::sandbox::stage) fn modes(&self) -> Option<(u32, u32)> {
         self.modes
     }
 }
@@ -154,6 +161,7 @@ impl MoveRecord {
         }
         let record = Self {
             directory,
+            tried: moves.len(),
             manifest: MoveManifest {
                 version: FORMAT_VERSION,
                 state: ChangeState::Pending,
@@ -197,7 +205,7 @@ impl MoveRecord {
         if manifest.version != FORMAT_VERSION {
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Self { directory, manifest })
+        Ok(Self { directory, tried: manifest.moves.len(), manifest })
     }
 
     pub(in crate::sandbox::stage) fn directory(&self) -> &Path {
@@ -220,7 +228,7 @@ impl MoveRecord {
         remove_directory(&self.directory)
     }
 
-    pub(super) fn open_slots(&self) -> io::Result<Dir> {
+    pub(in crate::sandbox::stage) fn open_slots(&self) -> io::Result<Dir> {
         open_dir(&self.directory.join(SLOTS))
     }
 

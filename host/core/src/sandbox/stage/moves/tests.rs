@@ -1,6 +1,6 @@
 //! Commits, undo, and everything that interrupts them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
@@ -16,8 +16,18 @@ thread_local! {
     static STEPS_LEFT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
+/// What somebody else does after the first step of a commit.
+type MeanwhileAction = Box<dyn FnOnce()>;
+
+thread_local! {
+    static MEANWHILE: RefCell<Option<MeanwhileAction>> = const { RefCell::new(None) };
+}
+
 /// Called after each step. A panic leaves everything as it is, as a crash does.
 pub(super) fn interrupt_here() {
+    if let Some(action) = MEANWHILE.with(|action| action.borrow_mut().take()) {
+        action();
+    }
     STEPS_LEFT.with(|left| match left.get() {
         Some(0) => {
             left.set(None);
@@ -264,6 +274,53 @@ fn what_somebody_else_changed_is_a_conflict() {
         assert_eq!(test.tree(), before, "{path}");
         assert!(test.history.list().expect("it is listed").is_empty());
     }
+}
+
+#[test]
+fn a_change_after_the_check_is_a_conflict_too() {
+    let changes: &[PathChange] = &[
+        ("file", |test| test.write("work/file", "editor")),
+        ("gone", |test| {
+            fs::remove_file(test.path("work/gone")).expect("remove the file");
+            test.write("work/gone", "editor");
+        }),
+        ("link", |test| fs::remove_file(test.path("work/link")).expect("remove the link")),
+    ];
+    for &(path, change) in changes {
+        let test = std::rc::Rc::new(MoveTest::new());
+        let mut expected = test.tree();
+        expected.remove(path);
+        if path != "link" {
+            expected.insert(path.to_owned(), "644 editor".to_owned());
+        }
+        let plan = test.plan();
+        let meanwhile = std::rc::Rc::clone(&test);
+        // `d/new` is created first.
+        let action = move || {
+            assert!(meanwhile.path("work/d/new").exists(), "the commit has begun");
+            change(&meanwhile);
+        };
+        MEANWHILE.with(|slot| slot.replace(Some(Box::new(action))));
+        match test.commit(plan) {
+            Err(CommitError::Changed(changed)) => assert_eq!(changed, path),
+            other => panic!("{path}: {other:?}"),
+        }
+        assert_eq!(test.tree(), expected, "{path}: the moves before it are undone");
+        assert!(test.history.list().expect("it is listed").is_empty());
+    }
+}
+
+#[test]
+fn a_change_in_a_replaced_directory_after_the_check_is_in_the_history() {
+    let test = std::rc::Rc::new(MoveTest::new());
+    let plan = test.plan();
+    let meanwhile = std::rc::Rc::clone(&test);
+    let action = move || meanwhile.write("work/tree/a/b", "editor");
+    MEANWHILE.with(|slot| slot.replace(Some(Box::new(action))));
+    test.commit(plan).expect("it is committed");
+    assert_eq!(test.tree()["tree"], "644 was a directory");
+    test.undo(false).expect("it is undone");
+    assert_eq!(test.tree()["tree/a/b"], "644 editor", "nothing is lost");
 }
 
 #[test]

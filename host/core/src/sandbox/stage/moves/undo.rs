@@ -31,7 +31,7 @@ impl MoveRecord {
                 report.add_failure(&planned.path, &error.to_string());
             }
         }
-        for (number, planned) in self.manifest.moves.iter().enumerate().rev() {
+        for (number, planned) in self.manifest.moves.iter().enumerate().take(self.tried).rev() {
             if planned.is_mode() {
                 continue;
             }
