@@ -26,9 +26,11 @@ fn two_command_guest() -> TestGuest {
 fn approved_lines(approver: &ScriptedApprover) -> Vec<String> {
     let line = |effect| match effect {
         Effect::Command { line, .. } => line,
-        Effect::Write { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
-            "something else".into()
-        }
+        Effect::Write { .. }
+        | Effect::Fetch { .. }
+        | Effect::Connect { .. }
+        | Effect::Confirmed
+        | Effect::Plan { .. } => "something else".into(),
     };
     approver.questions().into_iter().map(|question| line(question.effect)).collect()
 }

@@ -31,7 +31,11 @@ pub(crate) fn read_content(folder: &Path, path: &str) -> Option<String> {
 fn proposed_changes(question: &ApprovalQuestion) -> &ChangeSet {
     match &question.effect {
         Effect::Write { changes, .. } => changes,
-        Effect::Command { .. } | Effect::Fetch { .. } | Effect::Confirmed | Effect::Plan { .. } => {
+        Effect::Command { .. }
+        | Effect::Fetch { .. }
+        | Effect::Connect { .. }
+        | Effect::Confirmed
+        | Effect::Plan { .. } => {
             panic!("something else was asked: {question:?}")
         }
     }

@@ -12,6 +12,7 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod allowed_work;
+mod asked_hosts;
 mod attributes;
 mod chains;
 mod closed_directories;

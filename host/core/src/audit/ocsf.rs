@@ -166,7 +166,9 @@ fn changed_files(effect: &EffectRecord) -> Vec<Value> {
         EffectRecord::Write { changes, .. } => {
             changes.iter().map(|change| file_resource(&change.path)).collect()
         }
-        EffectRecord::Fetch { host, .. } => vec![self::host_resource(host)],
+        EffectRecord::Fetch { host, .. } | EffectRecord::Connect { host, .. } => {
+            vec![self::host_resource(host)]
+        }
         EffectRecord::Command { .. } | EffectRecord::Confirmed | EffectRecord::Plan { .. } => {
             Vec::new()
         }
@@ -203,6 +205,7 @@ fn activity_id(effect: &EffectRecord) -> u32 {
         EffectRecord::Write { .. } => 3,
         EffectRecord::Command { .. }
         | EffectRecord::Fetch { .. }
+        | EffectRecord::Connect { .. }
         | EffectRecord::Confirmed
         | EffectRecord::Plan { .. } => 99,
     }

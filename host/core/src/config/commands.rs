@@ -1,11 +1,14 @@
 //! Resolution of the `[commands]` section.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use toml::Spanned;
 
 use super::raw::RawCommands;
-use crate::policy::{CommandLimits, CommandNetwork, CommandRules, PatternError, SandboxLevel};
+use crate::policy::{
+    CommandLimits, CommandNetwork, CommandRules, PatternError, SandboxLevel, SourceLocation,
+};
 
 /// The reason why the `[commands]` section is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -25,11 +28,14 @@ pub enum InvalidCommands {
     Host(#[source] PatternError),
 }
 
-/// Resolves the section and fills in the defaults.
+/// Resolves the section and fills in the defaults. `locate` returns the location of a span.
 ///
 /// # Errors
 /// No sandbox level is possible, or a limit is too low.
-pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
+pub(super) fn resolve(
+    raw: RawCommands,
+    locate: &dyn Fn(Range<usize>) -> SourceLocation,
+) -> Result<CommandRules, InvalidCommands> {
     let defaults = CommandRules::default();
     let minimum = raw.minimum.map_or(defaults.minimum, Spanned::into_inner);
     let maximum = raw.at_most.unwrap_or(defaults.maximum);
@@ -64,8 +70,10 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
     };
     let paths = |paths: Vec<Spanned<PathBuf>>| paths.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
-    let network =
-        raw.network.map_or(Ok(CommandNetwork::None), |network| network.into_inner().resolve())?;
+    let network = raw.network.map_or(Ok(CommandNetwork::None), |network| {
+        let place = locate(network.span());
+        network.into_inner().resolve(place)
+    })?;
     Ok(CommandRules { minimum, required_by: None, maximum, network, read, write, limits })
 }
 
@@ -79,7 +87,7 @@ mod tests {
     fn rules(text: &str) -> Result<CommandRules, String> {
         let raw = RawConfig::parse(text, Path::new("/c/config.toml"), None)
             .map_err(|error| error.to_string())?;
-        resolve(raw.commands).map_err(|error| error.to_string())
+        resolve(raw.commands.clone(), &|span| raw.location(span)).map_err(|error| error.to_string())
     }
 
     #[test]

@@ -12,7 +12,9 @@ use super::commands::RanCommand;
 use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
-use super::gate::{CommandChangeJudge, DelegateTask, Gate, PlanApprovalGate, ProgressSink};
+use super::gate::{
+    CommandChangeJudge, ConnectionJudge, DelegateTask, Gate, PlanApprovalGate, ProgressSink,
+};
 use super::http::{HostCredential, HttpContacts};
 use super::limits::CallLimits;
 use super::load::LoadedPlugin;
@@ -39,6 +41,8 @@ pub struct PluginCall {
     pub gate: Gate,
     /// The judge of the changes that commands made.
     pub change_judge: CommandChangeJudge,
+    /// The judge of the hosts that commands connect to.
+    pub connection_judge: ConnectionJudge,
     /// The history that makes the changes of commands undoable; `None` without undo.
     pub history: Option<Arc<UndoHistory>>,
     /// The gate that shows plans to the user.

@@ -58,6 +58,7 @@ impl CallState {
         let PluginCall {
             tool,
             change_judge,
+            connection_judge,
             history,
             grants,
             limits,
@@ -106,7 +107,7 @@ impl CallState {
                 history: history.clone(),
                 tool: tool.clone(),
             };
-            CommandAccess::new(changes, commands, limits.output)
+            CommandAccess::new(changes, commands, connection_judge, limits.output)
         };
         state.commands = CommandsHost::new(grants.commands.then(access), &state.clock);
         state.plans = PlansHost::new(grants.plans.then(|| Arc::clone(plans)), &state.clock);

@@ -11,8 +11,8 @@ use super::call_state::not_granted;
 use super::clock::CallClock;
 use super::command_changes::{CommandChange, CommandChangeContext, SettleError, SettledCommand};
 use super::contract::v0_2::commands as wit;
-use super::egress::{CommandConnection, EgressProxy};
-use super::gate::GateRuling;
+use super::egress::{CommandConnection, ConnectionRules, EgressProxy};
+use super::gate::{ConnectionJudge, GateRuling};
 use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::path_denied;
 use crate::policy::{
@@ -21,7 +21,7 @@ use crate::policy::{
 };
 use crate::terminal_escape;
 use cofferdam_confine::CommandSandbox;
-use cofferdam_confine::process::{self, CommandEnding, ProxyFactory};
+use cofferdam_confine::process::{self, CommandEnding, CommandTimeLimit, ProxyFactory};
 
 /// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
 const MAX_LINE_LEN: usize = 128 << 10;
@@ -44,6 +44,7 @@ pub(super) struct CommandsHost {
 pub(super) struct CommandAccess {
     changes: CommandChangeContext,
     commands: Arc<CommandSandbox>,
+    connections: ConnectionJudge,
     /// Bytes of the result of the call.
     output_limit: usize,
 }
@@ -102,9 +103,11 @@ impl CommandAccess {
     pub(super) fn new(
         changes: CommandChangeContext,
         commands: &Arc<CommandSandbox>,
+        connections: &ConnectionJudge,
         output_limit: usize,
     ) -> Self {
-        Self { changes, commands: Arc::clone(commands), output_limit }
+        let (commands, connections) = (Arc::clone(commands), Arc::clone(connections));
+        Self { changes, commands, connections, output_limit }
     }
 }
 
@@ -116,7 +119,7 @@ impl wit::Host for CommandsHost {
         let Self { access: Some(access), records: ran, clock } = self else {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
-        let CommandAccess { changes: context, commands, output_limit } = access;
+        let CommandAccess { changes: context, commands, connections, output_limit } = access;
         let CommandChangeContext { workspace, gate, .. } = context;
         if command.line.len() > MAX_LINE_LEN || command.line.contains('\0') {
             return Err(wit::CommandError::Invalid(
@@ -183,15 +186,23 @@ impl wit::Host for CommandsHost {
             protected: workspace.guard().paths(),
         };
         debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
-        let proxy = match &commands.rules().network {
-            CommandNetwork::Listed(rules) => Some(EgressProxy::new(rules.clone())),
-            CommandNetwork::None | CommandNetwork::All => None,
+        let limit = CommandTimeLimit::new(timeout);
+        let proxy = match (&commands.rules().network, permit.effect()) {
+            (CommandNetwork::Listed(_), Effect::Command { line, .. }) => {
+                Some(EgressProxy::new(ConnectionRules {
+                    judge: Arc::clone(connections),
+                    gate: Arc::clone(gate),
+                    line: line.clone(),
+                    limit: limit.clone(),
+                }))
+            }
+            _ => None,
         };
         let starter = proxy.as_ref().map(|proxy| || proxy.starter());
         let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
         let cancel = clock.cancellation();
         let ran_command =
-            process::run(permit, place, timeout, cancel, commands, level, starter).await;
+            process::run(permit, place, limit, cancel, commands, level, starter).await;
         let connections = proxy.as_ref().map(EgressProxy::finish).unwrap_or_default();
         let refused = describe_refused_connections(&connections);
         if let Some(record) = ran.last_mut() {

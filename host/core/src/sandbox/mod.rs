@@ -78,8 +78,8 @@ pub use failure::CallFailure;
 pub use file_version::FileVersion;
 pub use files::TouchedPaths;
 pub use gate::{
-    CommandChangeJudge, DelegateTask, DelegationOutcome, Gate, GateRuling, PlanApprovalGate,
-    ProgressSink,
+    CommandChangeJudge, ConnectionDecision, ConnectionJudge, DelegateTask, DelegationOutcome, Gate,
+    GateRuling, PlanApprovalGate, ProgressSink,
 };
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};

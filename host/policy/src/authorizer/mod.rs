@@ -1,11 +1,13 @@
 //! The decision about each effect of a tool.
 
 mod command_change;
+mod connection;
 mod permit;
 
 use std::sync::Arc;
 
 pub use command_change::CommandChangeVerdict;
+pub use connection::ConnectionVerdict;
 use permit::AuthorizerId;
 pub use permit::{PendingApproval, Permit, ScopeApproval};
 
@@ -97,6 +99,8 @@ pub struct Authorizer {
     policy: Arc<Policy>,
     has_approver: bool,
     approved_scopes: Vec<Scope>,
+    /// The user's policy file, to which "always" adds rules.
+    rules_file: Option<String>,
 }
 
 impl DecisionExplanation<'_> {
@@ -133,6 +137,7 @@ impl Authorizer {
             policy: Arc::default(),
             has_approver,
             approved_scopes: Vec::new(),
+            rules_file: None,
         }
     }
 
@@ -187,6 +192,7 @@ impl Authorizer {
             Effect::Command { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed => effect,
         };
         let outcome = self.explain(tool, &effect).outcome;
@@ -197,6 +203,7 @@ impl Authorizer {
             DecisionOutcome::Deny(denial) => Authorization::Deny(denial),
             DecisionOutcome::Ask { scope } => {
                 let question = ApprovalQuestion {
+                    lasting: self.lasting_rule(tool, &effect),
                     tool: tool.name.to_owned(),
                     arguments: arguments.to_owned(),
                     effect,
@@ -268,6 +275,7 @@ impl Authorizer {
             Effect::Command { line, .. } => self.policy.workspace_access(tool, line),
             Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => WorkspaceAccess::default(),
         };
@@ -301,6 +309,7 @@ impl Authorizer {
             Effect::Command { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed => {}
         }
         self.mode
@@ -397,6 +406,8 @@ fn no_approver_denial(tool: &str, act: &Action<'_>, finding: &ReasonedVerdict) -
         VerdictReason::Rule(_)
         | VerdictReason::Perhaps(_)
         | VerdictReason::NotListed(..)
+        | VerdictReason::UnlistedHost(..)
+        | VerdictReason::NoNetwork(_)
         | VerdictReason::Listed(_) => {
             Denial::from_verdict(DenialCode::NobodyToAsk, &what, act, finding)
         }
@@ -413,6 +424,8 @@ fn denial_for(tool: &str, effect: &Effect, act: &Action<'_>, finding: &ReasonedV
         VerdictReason::Rule(_)
         | VerdictReason::Perhaps(_)
         | VerdictReason::NotListed(..)
+        | VerdictReason::UnlistedHost(..)
+        | VerdictReason::NoNetwork(_)
         | VerdictReason::Listed(_)
         | VerdictReason::Reading => {
             let what: Vec<String> = effect.actions().iter().map(ToString::to_string).collect();

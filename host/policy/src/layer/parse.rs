@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::raw::{
     RawCapability, RawCommandRules, RawLayerCaps, RawPatternEntry, RawPatternList, RawPolicyLayer,
-    RawProtected, RawRules, RawToolRules,
+    RawProtected, RawRules, RawToolRules, split_network,
 };
 use super::{
     GrantRule, Located, PluginOrigin, PolicyLayer, PolicyLevel, PolicyRule, ProtectionRules,
@@ -77,10 +77,12 @@ impl LayerParser<'_> {
         let mut lists = BTreeMap::new();
         let RawCommandRules { minimum, network, read: reads, write: writes, allow, ask, deny } =
             raw.commands;
+        let (network, hosts) = split_network(network);
         let settings = SettingRules {
             audit_enabled: self.located(raw.audit.enabled),
             audit_required: self.located(raw.audit.required),
             network: self.located(network),
+            unlisted_hosts: self.located(hosts.unlisted),
             read: self.parse_list(reads, parse_path)?,
             write: self.parse_list(writes, parse_path)?,
             providers: self.parse_list(raw.models.providers, parse_provider)?,
@@ -101,6 +103,7 @@ impl LayerParser<'_> {
             (ActionKind::Read, read),
             (ActionKind::Write, raw.write),
             (ActionKind::Fetch, fetch),
+            (ActionKind::Connect, hosts.lists),
         ] {
             if let Some(list) = &section.allow {
                 lists.insert(kind, self.location(&list.span()));
@@ -237,6 +240,7 @@ impl LayerParser<'_> {
                 host: HostPattern::parse(&text).map_err(bad)?,
                 methods: methods.map(|methods| self.parse_methods(&span, &methods)).transpose()?,
             },
+            ActionKind::Connect => RulePattern::Connect(HostPattern::parse(&text).map_err(bad)?),
             ActionKind::Use => RulePattern::Tool,
         };
         let tool = tool.map(|tool| self.parse_tool(&span, &tool)).transpose()?;
@@ -471,6 +475,11 @@ fn covers(rule: &PolicyRule, example: &str) -> Result<bool, String> {
             let host = HostAddress::parse(host)
                 .map_err(|problem| format!("in a test of the rule: {problem}"))?;
             on(Action::Fetch { host: &host, method })
+        }
+        ActionKind::Connect => {
+            let host = HostAddress::parse(example)
+                .map_err(|problem| format!("in a test of the rule: {problem}"))?;
+            on(Action::Connect(&host))
         }
         ActionKind::Use => on(Action::Use),
     }

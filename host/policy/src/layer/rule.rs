@@ -96,6 +96,9 @@ impl PolicyRule {
                 let by_method = methods.as_ref().is_none_or(|methods| methods.iter().any(is));
                 if by_method { host.matches(at, verdict) } else { PatternMatch::No }
             }
+            (RulePattern::Connect(pattern), Action::Connect(host)) => {
+                pattern.matches(host, verdict)
+            }
             // `use = "ask"` concerns effects, and reading has none. A denied tool cannot read
             // either.
             (RulePattern::Tool, Action::Read(_)) => {
@@ -109,11 +112,20 @@ impl PolicyRule {
                 RulePattern::Tool,
                 Action::Command(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use,
             ) => PatternMatch::Yes,
+            // The rule applied to the command that connects.
+            (RulePattern::Tool, Action::Connect(_)) => {
+                if verdict == Verdict::Deny {
+                    PatternMatch::Yes
+                } else {
+                    PatternMatch::No
+                }
+            }
             (
                 RulePattern::Command(_)
                 | RulePattern::Read(_)
                 | RulePattern::Write(_)
-                | RulePattern::Fetch { .. },
+                | RulePattern::Fetch { .. }
+                | RulePattern::Connect(_),
                 _,
             ) => PatternMatch::No,
         }

@@ -163,6 +163,7 @@ impl NetworkReach {
             Effect::Fetch { .. }
             | Effect::Command { .. }
             | Effect::Write { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(Error::InternalError(Some(

@@ -123,6 +123,7 @@ impl Staged {
             Effect::Write { .. }
             | Effect::Command { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(CommitError::NotPermitted);
