@@ -23,6 +23,7 @@ mod lifetime;
 mod listed_hosts;
 mod matrix;
 mod namespaces;
+mod package_clients;
 mod planted_links;
 mod planted_named;
 mod planted_repositories;
