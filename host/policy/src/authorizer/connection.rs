@@ -138,10 +138,11 @@ mod tests {
         };
         assert_eq!(
             denial.to_string(),
-            "denied (nobody-to-ask): bash needs approval to connect to docs.rs:8443, and there is no \
-                terminal to ask for it: no list of [commands.network] contains it, and `unlisted` \
-                at p.toml:2:12 decides. The user can run cofferdam in a terminal, or allow it in \
-                their policy file: `allow = [\"docs.rs:8443\"]` under [commands.network]."
+            "denied (nobody-to-ask): bash needs approval to connect to docs.rs:8443, and there is \
+                no terminal to ask for it: no list of [commands.network] contains it, and \
+                `unlisted` at p.toml:2:12 decides. The user can run cofferdam in a terminal, or \
+                allow it in their policy file: `allow = [\"docs.rs:8443\"]` under \
+                [commands.network]."
         );
     }
 
