@@ -2,7 +2,7 @@
 //! that is possible, and otherwise every test that needs it fails with one line that says what to
 //! install. No test passes because something is missing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
@@ -16,9 +16,14 @@ const PROGRAMS_ON_LINUX: &[(&str, &str)] = &[
     ("ionice", "util-linux"),
     ("ipcmk", "util-linux"),
     ("make", "make"),
+    ("curl", "curl"),
     ("mkfifo", "coreutils"),
+    ("npm", "npm"),
+    ("openssl", "openssl"),
+    ("pip3", "python3-pip"),
     ("ps", "procps"),
     ("setpriv", "util-linux"),
+    ("sshd", "openssh-server"),
     ("tar", "tar"),
 ];
 
@@ -36,7 +41,9 @@ pub fn require() {
 
 fn find_or_install() -> Result<(), String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).collect();
+    // An ordinary user's `PATH` may lack the programs of the administrator.
+    let folders: Vec<_> =
+        std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]).collect();
     let folders: Vec<&Path> = folders.iter().map(AsRef::as_ref).collect();
     if missing_packages(&folders).is_empty() {
         return Ok(());

@@ -11,7 +11,8 @@ use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
 use cofferdam::config::{
-    OwnPaths, PolicyPaths, RawApi, RawConfig, RunSettings, SettingsFlags, UserDirectories,
+    OwnPaths, PolicyPaths, PresetSearch, RawApi, RawConfig, RunSettings, SettingsFlags,
+    UserDirectories,
 };
 use cofferdam::host::RequestSettings;
 use cofferdam::model::{self, ApiKey};
@@ -70,7 +71,18 @@ fn read_settings(
         None => RawConfig::read(&user_dirs.config_file(), home)?,
     };
     raw.check_own_paths(&own_paths(common, user_dirs))?;
-    Ok(RunSettings::resolve(flags, |name| std::env::var(name).ok(), raw)?)
+    let settings = RunSettings::resolve(flags, |name| std::env::var(name).ok(), raw)?;
+    if settings.network_presets.is_empty() {
+        return Ok(settings);
+    }
+    let untrusted = [&common.workspace].into_iter().chain(&settings.commands.write);
+    let search = PresetSearch {
+        root: "/".into(),
+        home: common.environment.home.clone(),
+        variables: common.environment.variables.iter().cloned().collect(),
+        untrusted: untrusted.cloned().collect(),
+    };
+    Ok(settings.with_presets(&search))
 }
 
 /// Returns the files and directories of this program itself.
@@ -145,6 +157,7 @@ fn load_context_with(
     let mut plugin_gate = PluginGate::new(unaccepted, lock_file(common, &user_dirs), &dialog)?;
     let builder = Host::builder(&common.workspace)
         .policy(policy.policy)
+        .rule_file(user_dirs.policy_file())
         .caps(settings.caps.clone())
         .mode(settings.mode)
         .plugins(settings.plugins.iter().cloned().chain(plugin_gate.added_paths()))

@@ -11,7 +11,7 @@ use super::render::EventRenderer;
 use super::settle::{AskingTerminal, SETTLE};
 use super::{changes, wrap};
 use cofferdam::policy::{ApprovalQuestion, Effect};
-use cofferdam::sandbox::CommandSandbox;
+use cofferdam::sandbox::{self, CommandSandbox};
 use cofferdam::terminal_escape;
 use cofferdam::tools::{ApprovalAnswer, Approver};
 
@@ -46,14 +46,18 @@ impl Approver for TerminalDialog {
             // A diff that was cut is whole in a file for as long as the question is open.
             let described =
                 describe(question, REQUEST_DURATION, &describe_sandbox(question, &self.commands));
-            let (pages, has_scope) =
-                (described.pages.layout(wrap::terminal_size()), question.scope.is_some());
+            let (pages, offered) =
+                (described.pages.layout(wrap::terminal_size()), OfferedChoices::of(question));
             let terminal = Arc::clone(&self.terminal);
-            // If the request is cancelled meanwhile, the thread stays behind with its read; the
-            // process is about to end.
-            tokio::task::spawn_blocking(move || ask_user(&terminal, &pages, has_scope))
-                .await
-                .unwrap_or(ApprovalAnswer::No { guidance: None })
+            // If the question is dropped meanwhile, its thread ends without an answer.
+            let open = Arc::new(());
+            let watched = Arc::downgrade(&open);
+            let is_over = move || watched.strong_count() == 0;
+            let answer =
+                tokio::task::spawn_blocking(move || ask_user(&terminal, &pages, offered, &is_over));
+            let answer = answer.await.unwrap_or(ApprovalAnswer::No { guidance: None });
+            drop(open);
+            answer
         })
     }
 }
@@ -72,6 +76,7 @@ pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSa
         Effect::Input { .. }
         | Effect::Write { .. }
         | Effect::Fetch { .. }
+        | Effect::Connect { .. }
         | Effect::Confirmed
         | Effect::Plan { .. } => String::new(),
     }
@@ -90,6 +95,27 @@ pub(super) enum DialogChoice {
     Yes,
     YesForScope,
     No,
+    YesAlways,
+}
+
+/// The choices of a question besides yes and no.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OfferedChoices {
+    pub(super) has_scope: bool,
+    pub(super) has_always: bool,
+    /// Whether a rejection may come with instructions for the model.
+    pub(super) has_guidance: bool,
+}
+
+impl OfferedChoices {
+    pub(super) fn of(question: &ApprovalQuestion) -> Self {
+        Self {
+            has_scope: question.scope.is_some(),
+            has_always: question.lasting.is_some(),
+            // After a rejected connection, the command goes on.
+            has_guidance: !matches!(question.effect, Effect::Connect { .. }),
+        }
+    }
 }
 
 impl DialogChoice {
@@ -98,18 +124,24 @@ impl DialogChoice {
     /// # Errors
     ///
     /// The hint to show, if the answer is not one of the offered choices.
-    pub(super) fn parse(line: &str, has_scope: bool) -> Result<Self, &'static str> {
+    pub(super) fn parse(line: &str, offered: OfferedChoices) -> Result<Self, &'static str> {
         match line.trim() {
             "1" => Ok(Self::Yes),
-            "2" if has_scope => Ok(Self::YesForScope),
+            "2" if offered.has_scope => Ok(Self::YesForScope),
             "3" => Ok(Self::No),
-            _ => Err(Self::help(has_scope)),
+            "4" if offered.has_always => Ok(Self::YesAlways),
+            _ => Err(Self::help(offered)),
         }
     }
 
     /// Returns the hint that lists the valid choices.
-    fn help(has_scope: bool) -> &'static str {
-        if has_scope { "Type 1, 2 or 3, and Enter." } else { "Type 1 or 3, and Enter." }
+    fn help(offered: OfferedChoices) -> &'static str {
+        match (offered.has_scope, offered.has_always) {
+            (true, true) => "Type 1, 2, 3 or 4, and Enter.",
+            (true, false) => "Type 1, 2 or 3, and Enter.",
+            (false, true) => "Type 1, 3 or 4, and Enter.",
+            (false, false) => "Type 1 or 3, and Enter.",
+        }
     }
 }
 
@@ -189,6 +221,12 @@ pub(super) fn describe(
             );
             pages.push_text(&format!("{method} {url}"));
         }
+        Effect::Connect { host, line } => {
+            let what = host.address().and_then(sandbox::special_address);
+            let what = what.map(|what| format!(" ({what})")).unwrap_or_default();
+            pages.headline = format!("this command of {tool} wants to connect to {host}{what}:");
+            pages.push_text(line);
+        }
         Effect::Confirmed => {
             pages.headline = format!("{tool} needs approval for a call with these arguments:");
             pages.push_text(&question.arguments);
@@ -203,6 +241,9 @@ pub(super) fn describe(
             format!("yes, carry it out; plan mode ends, and mode `{then}` applies"),
             "no; you can say what to change",
         ),
+        Effect::Connect { .. } => {
+            ("yes, for this command".to_owned(), "no; the command goes on without the connection")
+        }
         Effect::Command { .. }
         | Effect::Input { .. }
         | Effect::Write { .. }
@@ -217,7 +258,12 @@ pub(super) fn describe(
         ));
     }
     pages.choices.push(format!("  3  {no}"));
-    pages.choices.push(DialogChoice::help(question.scope.is_some()).to_owned());
+    if let Some(rule) = &question.lasting {
+        pages
+            .choices
+            .push(format!("  4  yes, always; adds {}", escape_full_name(&rule.to_string())));
+    }
+    pages.choices.push(DialogChoice::help(OfferedChoices::of(question)).to_owned());
     pages.warn_text_direction();
     DescribedQuestion { pages, _full_diff_file: diff_file }
 }
@@ -226,25 +272,37 @@ fn escape_full_name(name: &str) -> String {
     terminal_escape::escape_name(name, usize::MAX)
 }
 
-fn ask_user(terminal: &Mutex<AskingTerminal>, pages: &[String], has_scope: bool) -> ApprovalAnswer {
+fn ask_user(
+    terminal: &Mutex<AskingTerminal>,
+    pages: &[String],
+    offered: OfferedChoices,
+    is_over: &dyn Fn() -> bool,
+) -> ApprovalAnswer {
     let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for (n, page) in pages.iter().enumerate() {
         terminal.show(page);
-        if n + 1 < pages.len() && read_page_choice(terminal.input()) == PagingChoice::No {
-            return ApprovalAnswer::No { guidance: read_guidance(terminal.input()) };
+        let mut input = terminal.input_until(is_over);
+        if n + 1 < pages.len() && read_page_choice(&mut input) == PagingChoice::No {
+            return reject(&mut input, offered);
         }
     }
-    let input = terminal.input();
+    let input = &mut terminal.input_until(is_over);
     loop {
         eprint_text("> ");
         let Some(line) = read_line(input) else { return ApprovalAnswer::No { guidance: None } };
-        match DialogChoice::parse(&line, has_scope) {
+        match DialogChoice::parse(&line, offered) {
             Ok(DialogChoice::Yes) => return ApprovalAnswer::Yes,
             Ok(DialogChoice::YesForScope) => return ApprovalAnswer::YesForScope,
-            Ok(DialogChoice::No) => return ApprovalAnswer::No { guidance: read_guidance(input) },
+            Ok(DialogChoice::YesAlways) => return ApprovalAnswer::YesAlways,
+            Ok(DialogChoice::No) => return reject(input, offered),
             Err(hint) => eprint_line(hint),
         }
     }
+}
+
+/// Returns the rejection, with the user's instructions where they can have an effect.
+fn reject(input: &mut impl BufRead, offered: OfferedChoices) -> ApprovalAnswer {
+    ApprovalAnswer::No { guidance: if offered.has_guidance { read_guidance(input) } else { None } }
 }
 
 /// Reads lines until one is a choice. A closed terminal counts as no.
@@ -365,7 +423,12 @@ mod tests {
         for (effect, mode) in questions {
             let what = format!("{effect:?}");
             let offers = choice_lines(effect, mode);
-            let has_scope = offers.len() == 3;
+            let has_scope = offers.iter().any(|offer| offer.starts_with('2'));
+            let offered = OfferedChoices {
+                has_scope,
+                has_always: offers.iter().any(|offer| offer.starts_with('4')),
+                has_guidance: true,
+            };
             assert!(offers.len() >= 2, "{what}: {offers:#?}");
             for offer in &offers {
                 let (digit, words) = offer.split_once("  ").expect("a digit and a text");
@@ -373,17 +436,21 @@ mod tests {
                     ("1", Some("yes")) => DialogChoice::Yes,
                     ("2", Some("yes")) => DialogChoice::YesForScope,
                     ("3", Some("no")) => DialogChoice::No,
+                    ("4", Some("yes")) => DialogChoice::YesAlways,
                     other => panic!("{what}: {other:?}"),
                 };
                 assert_eq!(
-                    DialogChoice::parse(&format!(" {digit} "), has_scope),
+                    DialogChoice::parse(&format!(" {digit} "), offered),
                     Ok(expected),
                     "{what}"
                 );
             }
-            assert_eq!(DialogChoice::parse("2", false), Err("Type 1 or 3, and Enter."));
-            for none in ["", "0", "4", "11", "y", "n"] {
-                assert!(DialogChoice::parse(none, has_scope).is_err(), "{what}: {none:?}");
+            assert_eq!(
+                DialogChoice::parse("2", OfferedChoices::default()),
+                Err("Type 1 or 3, and Enter.")
+            );
+            for none in ["", "0", "5", "11", "y", "n"] {
+                assert!(DialogChoice::parse(none, offered).is_err(), "{what}: {none:?}");
             }
         }
     }

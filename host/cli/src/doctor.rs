@@ -31,6 +31,7 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     print_fact("instance memory", WasmSandbox::describe_pool());
     let workspace = Workspace::open(&common.workspace, &common.environment)?;
     print_commands(context.commands(), &workspace);
+    print_presets(&context);
     print_section("Modes");
     print_modes(&context);
     print_section("Tools");
@@ -63,6 +64,19 @@ pub(super) fn run(common: &CommonArgs) -> CommandResult {
     }
     print_paths(&context.user_dirs);
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the hosts of each preset, and where they come from.
+fn print_presets(context: &AppContext) {
+    for found in &context.settings.preset_hosts {
+        let name = format!("preset {}", found.preset);
+        if found.hosts.is_empty() {
+            print_fact(&name, &format!("NO HOST found: {}", found.preset.hint()));
+        }
+        for (host, file) in &found.hosts {
+            print_fact(&name, &format!("{host} ({file})"));
+        }
+    }
 }
 
 /// Prints what each mode allows if no rule decides, and marks the current mode.

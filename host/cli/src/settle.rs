@@ -1,7 +1,7 @@
 //! The settle delay of a dialog: keys typed before a page was readable do not answer it.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, IsTerminal as _};
+use std::io::{self, BufRead, BufReader, IsTerminal as _, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -12,6 +12,9 @@ use super::print::eprint_line;
 
 /// Time without input before an answer counts. A held key repeats about every 30 ms.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
+
+/// The interval at which a question without input looks whether it is over.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A terminal that shows pages and reads answers line by line.
 #[derive(Debug)]
@@ -46,10 +49,57 @@ impl AskingTerminal {
         &mut self.input
     }
 
+    /// Returns the reader of the answers to one question. It ends when the question is over, so
+    /// that no later question loses its answer to this one.
+    pub(super) fn input_until<'a>(&'a mut self, is_over: &'a dyn Fn() -> bool) -> AnswerInput<'a> {
+        AnswerInput { input: &mut self.input, is_over }
+    }
+
     fn drop_typed_ahead(&mut self) {
         drop_until_quiet(self.input.get_ref(), self.settle);
         let read_ahead = self.input.buffer().len();
         self.input.consume(read_ahead);
+    }
+}
+
+/// The input of an open question.
+pub(super) struct AnswerInput<'a> {
+    input: &'a mut BufReader<File>,
+    is_over: &'a dyn Fn() -> bool,
+}
+
+impl AnswerInput<'_> {
+    /// Waits for input. Returns `false` if the question is over.
+    fn wait(&self) -> bool {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: POLL_INTERVAL.subsec_nanos().into() };
+        while self.input.buffer().is_empty() {
+            if (self.is_over)() {
+                return false;
+            }
+            let mut polled = [PollFd::new(self.input.get_ref(), PollFlags::IN)];
+            match poll(&mut polled, Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                // Reading finds the error.
+                Ok(_) | Err(_) => return true,
+            }
+        }
+        true
+    }
+}
+
+impl Read for AnswerInput<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.wait() { self.input.read(buffer) } else { Ok(0) }
+    }
+}
+
+impl BufRead for AnswerInput<'_> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.wait() { self.input.fill_buf() } else { Ok(&[]) }
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.input.consume(count);
     }
 }
 
@@ -120,6 +170,19 @@ mod tests {
         let mut line = String::new();
         terminal.input().read_line(&mut line).expect("read the line");
         assert_eq!(line, "3\n");
+    }
+
+    #[test]
+    fn a_question_that_is_over_leaves_the_next_line_to_the_next_question() {
+        let (mut terminal, mut keyboard) = terminal(Duration::from_millis(10));
+        let started = Instant::now();
+        let is_over = || started.elapsed() > Duration::from_millis(200);
+        let mut line = String::new();
+        terminal.input_until(&is_over).read_line(&mut line).expect("it ends");
+        assert_eq!(line, "");
+        keyboard.write_all(b"1\n").expect("it is typed");
+        terminal.input().read_line(&mut line).expect("read the line");
+        assert_eq!(line, "1\n");
     }
 
     #[test]

@@ -16,6 +16,13 @@ use cofferdam_policy::SandboxLevel;
 const PROXY_VARIABLES: [&str; 6] =
     ["http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"];
 
+/// The command by which git connects over SSH: ssh itself ignores the variables of a proxy.
+const GIT_SSH_COMMAND: &str = r#"ssh -o 'ProxyCommand=bash -c "$COFFERDAM_CONNECT" connect %h %p'"#;
+
+/// The script that connects to a host through the proxy, for programs that start one. It is a
+/// variable, because every system has bash, and few have a program for this.
+const CONNECT_SCRIPT: &str = include_str!("connect.bash");
+
 /// Passes the socket of the proxy from the first process of the namespaces to the host. Returns
 /// another message if that comes instead.
 pub(super) fn pass_listener(
@@ -59,7 +66,21 @@ pub(super) fn added_environment(surroundings: &SandboxSpec<'_>) -> Vec<(OsString
     }
     let proxy: OsString = format!("http://127.0.0.1:{PROXY_PORT}").into();
     all.chain(PROXY_VARIABLES.iter().map(|name| (name.into(), proxy.clone())))
-        // Node uses the variables above only if it is told to.
-        .chain([("NODE_USE_ENV_PROXY".into(), "1".into())])
+        .chain([
+            // Node uses the variables above only if it is told to.
+            ("NODE_USE_ENV_PROXY".into(), "1".into()),
+            ("GIT_SSH_COMMAND".into(), GIT_SSH_COMMAND.into()),
+            ("COFFERDAM_CONNECT".into(), CONNECT_SCRIPT.into()),
+        ])
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_connects_to_the_port_of_the_proxy() {
+        assert!(CONNECT_SCRIPT.contains(&format!("/dev/tcp/127.0.0.1/{PROXY_PORT} ")));
+    }
 }

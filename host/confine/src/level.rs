@@ -405,7 +405,7 @@ impl CommandSandbox {
     /// Returns the network access of commands at the level of this machine.
     pub(crate) fn network_access(&self) -> NetworkAccess {
         match &self.rules.network {
-            CommandNetwork::None => NetworkAccess::None,
+            CommandNetwork::None | CommandNetwork::Closed => NetworkAccess::None,
             CommandNetwork::All => NetworkAccess::Host,
             CommandNetwork::Listed(_) => match self.measured().namespaces {
                 Some(NamespaceMaker::Supervisor) => NetworkAccess::Proxy,

@@ -21,6 +21,9 @@ pub enum ActionKind {
     Write,
     /// HTTP requests, in section `[fetch]`.
     Fetch,
+    /// Connections of commands, in section `[commands.network]`.
+    #[serde(rename = "commands.network")]
+    Connect,
     /// Runs of a tool, regardless of its actions, in section `[tools]`.
     Use,
 }
@@ -43,6 +46,8 @@ pub enum Action<'a> {
         /// The HTTP method, such as `GET`.
         method: &'a str,
     },
+    /// Connects to this host while a command runs.
+    Connect(&'a HostAddress),
     /// Runs the tool, regardless of its actions.
     Use,
 }
@@ -55,6 +60,7 @@ impl ActionKind {
             Self::Read => "read",
             Self::Write => "write",
             Self::Fetch => "fetch",
+            Self::Connect => "commands.network",
             Self::Use => "tools",
         }
     }
@@ -68,6 +74,7 @@ impl Action<'_> {
             Self::Read(_) => ActionKind::Read,
             Self::Write(_) => ActionKind::Write,
             Self::Fetch { .. } => ActionKind::Fetch,
+            Self::Connect(_) => ActionKind::Connect,
             Self::Use => ActionKind::Use,
         }
     }
@@ -82,6 +89,7 @@ impl fmt::Display for Action<'_> {
             Self::Write(Some(path)) => write!(f, "write {path}"),
             Self::Write(None) => f.write_str("write to the workspace"),
             Self::Fetch { host, method } => write!(f, "send a {method} request to {host}"),
+            Self::Connect(host) => write!(f, "connect to {host}"),
             Self::Use => f.write_str("run"),
         }
     }
@@ -101,6 +109,7 @@ impl Effect {
                 known.chain(unknown).chain(confirm.then_some(Action::Use)).collect()
             }
             Self::Fetch { host, method, .. } => vec![Action::Fetch { host, method }],
+            Self::Connect { host, .. } => vec![Action::Connect(host)],
             Self::Confirmed => vec![Action::Use],
             // Only the user can accept a plan, so no rule covers it.
             Self::Plan { .. } => Vec::new(),

@@ -89,7 +89,8 @@ fn emit_layer(layer: &PolicyLayer, to: &mut dyn FnMut(Value)) {
             RulePattern::Command(_)
             | RulePattern::Read(_)
             | RulePattern::Write(_)
-            | RulePattern::Fetch { .. } => &written.text,
+            | RulePattern::Fetch { .. }
+            | RulePattern::Connect(_) => &written.text,
         };
         to(json!([
             "rule",
@@ -139,6 +140,7 @@ fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
         audit_enabled,
         audit_required,
         network,
+        unlisted_hosts,
         read,
         write,
         direct,
@@ -160,6 +162,9 @@ fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
         if let Some((value, _)) = switch {
             to(json!(["setting", name, value]));
         }
+    }
+    if let Some((verdict, _)) = unlisted_hosts {
+        to(json!(["setting", "commands.network.unlisted", verdict.name()]));
     }
     let mut list = |name: &str, texts: Option<BTreeSet<String>>| {
         if let Some(texts) = texts {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{CommandNetwork, DirectDirectory, Policy, SourceLocation};
+use super::{CommandNetwork, DirectDirectory, NetworkRules, Policy, SourceLocation, Verdict};
 
 /// The strength of the command sandbox, the weakest level first.
 ///
@@ -81,13 +81,20 @@ impl Default for CommandRules {
 
 impl CommandRules {
     /// Applies the requirements of a policy. A policy can strengthen the sandbox, block the network
-    /// and restrict the directories that commands write directly. It cannot weaken the sandbox or
-    /// allow the network.
+    /// and list hosts, and restrict the directories that commands write directly. It cannot weaken
+    /// the sandbox.
     #[must_use]
     pub fn with_policy(self, policy: &Policy) -> Self {
-        let network = match policy.network_denied_by() {
-            Some(_) => CommandNetwork::None,
-            None => self.network,
+        let network = match (policy.network_denied_by(), self.network) {
+            (Some(_), _) => CommandNetwork::None,
+            (None, CommandNetwork::None) if policy.opens_hosts() => {
+                CommandNetwork::Listed(NetworkRules::default())
+            }
+            // The rules of the policy need the proxy.
+            (None, CommandNetwork::All) if policy.hosts_ruled_by().is_some() => {
+                CommandNetwork::Listed(NetworkRules::default().with_unlisted(Verdict::Allow))
+            }
+            (None, chosen) => chosen,
         };
         let mut rules = Self { network, ..self };
         rules.direct.retain(|directory| policy.direct_denied_by(directory).is_none());
@@ -142,9 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_closes_the_network_and_never_opens_it() {
-        use CommandNetwork::{All, Listed, None};
-        let listed = || Listed(crate::NetworkRules::default());
+    fn a_policy_closes_the_network_or_lists_hosts() {
+        use CommandNetwork::{All, Closed, Listed, None};
+        let listed = || Listed(NetworkRules::default());
+        let all_listed = || Listed(NetworkRules::default().with_unlisted(Verdict::Allow));
         // the user's setting, the policy, the result
         let table = [
             (All, "", All),
@@ -155,6 +163,13 @@ mod tests {
             (None, "", None),
             (None, "[commands]\nnetwork = true", None),
             (None, "[commands]\nnetwork = false", None),
+            (None, "[commands.network]\nallow = [\"a.org\"]", listed()),
+            (None, "[commands.network]\nunlisted = \"ask\"", listed()),
+            (None, "[commands.network]\ndeny = [\"a.org\"]", None),
+            (None, "[commands.network]\nallow = []", None),
+            (Closed, "[commands.network]\nallow = [\"a.org\"]", Closed),
+            (All, "[commands.network]\ndeny = [\"a.org\"]", all_listed()),
+            (All, "[commands.network]\nallow = []", all_listed()),
         ];
         for (network, text, expected) in table {
             let rules = CommandRules { network, ..CommandRules::default() };

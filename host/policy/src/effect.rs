@@ -49,6 +49,13 @@ pub enum Effect {
         /// The complete URL of the request.
         url: String,
     },
+    /// Connects to a host while a command runs.
+    Connect {
+        /// The host and port that the command asked for.
+        host: HostAddress,
+        /// The line of the command.
+        line: String,
+    },
     /// Runs a tool that requires confirmation of each call, regardless of its permissions.
     Confirmed,
     /// Accepts this plan, and so ends plan mode.
@@ -73,6 +80,25 @@ pub struct ApprovalQuestion {
     pub effect: Effect,
     /// The scope that "don't ask again" would allow; `None` if that is not offered.
     pub scope: Option<Scope>,
+    /// The rule that "always" would write; `None` if that is not offered.
+    pub lasting: Option<LastingRule>,
+}
+
+/// A rule that the user can add to their policy file with an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LastingRule {
+    /// The host that the rule allows commands to connect to.
+    pub host: HostAddress,
+    /// The policy file of the user.
+    pub file: String,
+}
+
+impl fmt::Display for LastingRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, file } = self;
+        write!(f, "`allow = [\"{host}\"]` under [commands.network] in {file}")
+    }
 }
 
 /// The effects that a user can approve for the rest of a session.
@@ -104,6 +130,11 @@ pub enum Scope {
         /// The host, with its port.
         host: HostAddress,
     },
+    /// Connections of all commands to exactly this host and port.
+    Connect {
+        /// The host, with its port.
+        host: HostAddress,
+    },
 }
 
 impl Effect {
@@ -126,6 +157,7 @@ impl Effect {
                 method: method.clone(),
                 host: host.clone(),
             }),
+            Self::Connect { host, .. } => Some(Scope::Connect { host: host.clone() }),
             // The same text can mean something else to a program in another state.
             Self::Input { .. } | Self::Confirmed | Self::Plan { .. } => None,
         }
@@ -154,11 +186,13 @@ impl Scope {
                 Self::Fetch { tool: approved, method, host },
                 Effect::Fetch { method: asked, host: at, .. },
             ) => approved == tool && method == asked && host == at,
+            (Self::Connect { host }, Effect::Connect { host: at, .. }) => host == at,
             (
                 Self::Command { .. },
                 Effect::Input { .. }
                 | Effect::Write { .. }
                 | Effect::Fetch { .. }
+                | Effect::Connect { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },
             )
@@ -167,6 +201,7 @@ impl Scope {
                 Effect::Command { .. }
                 | Effect::Input { .. }
                 | Effect::Fetch { .. }
+                | Effect::Connect { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },
             )
@@ -175,6 +210,16 @@ impl Scope {
                 Effect::Command { .. }
                 | Effect::Input { .. }
                 | Effect::Write { .. }
+                | Effect::Connect { .. }
+                | Effect::Confirmed
+                | Effect::Plan { .. },
+            )
+            | (
+                Self::Connect { .. },
+                Effect::Command { .. }
+                | Effect::Input { .. }
+                | Effect::Write { .. }
+                | Effect::Fetch { .. }
                 | Effect::Confirmed
                 | Effect::Plan { .. },
             ) => false,
@@ -191,6 +236,7 @@ impl fmt::Display for Scope {
             Self::Fetch { tool, method, host } => {
                 write!(f, "{method} requests of {tool} to {host}")
             }
+            Self::Connect { host } => write!(f, "connections of commands to {host}"),
         }
     }
 }

@@ -18,6 +18,8 @@ use super::{
 pub enum DecisionCheck {
     /// Finds a `deny` rule that covers the action.
     DenyRules,
+    /// Finds a level of the policy that excludes the host of a connection.
+    HostBounds,
     /// Denies every command and write in plan mode.
     PlanMode,
     /// Finds the path in the built-in lists whose changes always need approval.
@@ -61,8 +63,9 @@ pub struct ActionEvaluation<'a> {
 
 impl DecisionCheck {
     /// All checks before [`DecisionCheck::Mode`], which always has an answer.
-    const BEFORE_MODE: [Self; 9] = [
+    const BEFORE_MODE: [Self; 10] = [
         Self::DenyRules,
+        Self::HostBounds,
         Self::PlanMode,
         Self::ListedPaths,
         Self::AskRules,
@@ -77,6 +80,7 @@ impl DecisionCheck {
     pub fn describe(self) -> &'static str {
         match self {
             Self::DenyRules => "`deny` rules",
+            Self::HostBounds => "hosts that a level excludes",
             Self::PlanMode => "plan mode",
             Self::ListedPaths => "the built-in lists of instructions and of files that run code",
             Self::AskRules => "`ask` rules",
@@ -101,6 +105,9 @@ impl Policy {
         let mut steps = Vec::with_capacity(DecisionCheck::BEFORE_MODE.len() + 1);
         let matches = self.match_rules(tool, &act);
         for check in DecisionCheck::BEFORE_MODE {
+            if check == DecisionCheck::HostBounds && act.kind() != ActionKind::Connect {
+                continue;
+            }
             let finding = self.check(check, mode, &act, &matches);
             steps.push(DecisionStep { check, finding: finding.clone() });
             if let Some(finding) = finding {
@@ -157,6 +164,7 @@ impl Policy {
         act: &Action<'_>,
         matches: &RuleMatches<'_>,
     ) -> Option<ReasonedVerdict> {
+        let is_connection = act.kind() == ActionKind::Connect;
         let not_listed = |voice| match matches.listed(voice, act.kind()) {
             ListedRule::No(because) => {
                 Some(ReasonedVerdict { verdict: Verdict::Ask, reason: because })
@@ -171,6 +179,7 @@ impl Policy {
         };
         match check {
             DecisionCheck::DenyRules => matches.strict(Verdict::Deny, PatternMatch::Yes),
+            DecisionCheck::HostBounds => is_connection.then(|| matches.host_bounds()).flatten(),
             DecisionCheck::PlanMode => {
                 let changes = matches!(act.kind(), ActionKind::Commands | ActionKind::Write);
                 (mode == ApprovalMode::Plan && changes).then_some(ReasonedVerdict {
@@ -187,6 +196,7 @@ impl Policy {
                 | Action::Input(_)
                 | Action::Read(_)
                 | Action::Fetch { .. }
+                | Action::Connect(_)
                 | Action::Use => None,
             },
             DecisionCheck::AskRules => matches.strict(Verdict::Ask, PatternMatch::Yes),
@@ -194,6 +204,14 @@ impl Policy {
                 let denied = matches.strict(Verdict::Deny, PatternMatch::Maybe);
                 denied.or_else(|| matches.strict(Verdict::Ask, PatternMatch::Maybe))
             }
+            DecisionCheck::SystemList if is_connection => matches.unlisted_host(TrustLevel::System),
+            DecisionCheck::ProjectList if is_connection => {
+                matches.unlisted_host(TrustLevel::Stranger)
+            }
+            DecisionCheck::UserList if is_connection => matches.unlisted_host(TrustLevel::User),
+            DecisionCheck::AllowRules if is_connection => matches
+                .allowed_host(TrustLevel::User)
+                .or_else(|| matches.allowed_host(TrustLevel::System)),
             DecisionCheck::SystemList => not_listed(TrustLevel::System),
             DecisionCheck::ProjectList => not_listed(TrustLevel::Stranger),
             DecisionCheck::UserList => not_listed(TrustLevel::User),

@@ -52,8 +52,8 @@ mod workspace_access;
 
 pub use action::{Action, ActionKind};
 pub use authorizer::{
-    AllowBasis, Authorization, Authorizer, CommandChangeVerdict, DecisionExplanation,
-    DecisionOutcome, PendingApproval, Permit, ScopeApproval,
+    AllowBasis, Authorization, Authorizer, CommandChangeVerdict, ConnectionVerdict,
+    DecisionExplanation, DecisionOutcome, PendingApproval, Permit, ScopeApproval,
 };
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{CapName, CapOutOfRange, Caps};
@@ -64,7 +64,7 @@ pub use command_rules::{CommandLimits, CommandRules, SandboxLevel};
 pub use denial::{Denial, DenialCode};
 pub use digest::{ComponentDigest, hex};
 pub use direct_directory::{DirectDirectory, InvalidDirectDirectory};
-pub use effect::{ApprovalQuestion, Effect, Scope};
+pub use effect::{ApprovalQuestion, Effect, LastingRule, Scope};
 pub use evaluation::{ActionEvaluation, DecisionCheck, DecisionStep};
 pub use grants::{FileGrant, Grants};
 pub use layer::{

@@ -1,15 +1,20 @@
 //! The hosts that commands may connect to.
 
-use super::pattern::{HostAddress, HostPattern, PatternError, PatternMatch};
-use crate::Verdict;
+use super::pattern::{HostPattern, PatternError};
+use super::{
+    ActionKind, PolicyLayer, PolicyLevel, PolicyRule, RuleOrigin, RulePattern, RuleReference,
+    SourceLocation, Verdict,
+};
 
-/// The network access of commands.
+/// The network access of commands, as the user chose it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CommandNetwork {
-    /// None, not even to this machine.
+    /// None, not even to this machine, unless policy files list hosts.
     #[default]
     None,
-    /// The hosts that these rules allow, through a proxy of the host.
+    /// None, whatever policy files list.
+    Closed,
+    /// The hosts that these rules and the policy allow, through a proxy of the host.
     Listed(NetworkRules),
     /// Everything that the user can reach.
     All,
@@ -19,30 +24,42 @@ impl CommandNetwork {
     /// Returns the value as `[commands] network` shows it.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::None => "false",
+            Self::None | Self::Closed => "false",
             Self::Listed(_) => "listed hosts",
             Self::All => "true",
         }
     }
 }
 
-/// Rules for the hosts that commands may connect to. A `deny` rule has priority.
+/// The user's rules for the hosts that commands may connect to. They have the authority of the
+/// user's policy file.
 ///
 /// ```
-/// use cofferdam_policy::{HostAddress, NetworkRules};
+/// use cofferdam_policy::{
+///     Action, ApprovalMode, HostAddress, NetworkRules, Policy, ToolId, Verdict,
+/// };
 ///
 /// let allow = ["*.example.com".to_owned(), "github.com:22".to_owned()];
 /// let deny = ["evil.example.com".to_owned()];
-/// let rules = NetworkRules::parse(&allow, &deny)?;
-/// let allows = |host| HostAddress::parse(host).is_ok_and(|host| rules.allows(&host));
-/// assert!(allows("docs.example.com") && allows("github.com:22"));
-/// assert!(!allows("evil.example.com") && !allows("github.com"));
+/// let mut policy = Policy::default();
+/// policy.add_layer(NetworkRules::parse(&allow, &deny)?.to_layer());
+/// let verdict = |host| {
+///     let host = HostAddress::parse(host).expect("a host");
+///     policy.verdict(ApprovalMode::Auto, ToolId::new("bash", ""), &Action::Connect(&host)).verdict
+/// };
+/// assert_eq!(verdict("docs.example.com"), Verdict::Allow);
+/// assert_eq!(verdict("github.com:22"), Verdict::Allow);
+/// assert_eq!(verdict("evil.example.com"), Verdict::Deny);
+/// assert_eq!(verdict("github.com"), Verdict::Deny);
 /// # Ok::<(), cofferdam_policy::PatternError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkRules {
-    allow: Vec<HostPattern>,
-    deny: Vec<HostPattern>,
+    allow: Vec<(String, HostPattern)>,
+    ask: Vec<(String, HostPattern)>,
+    deny: Vec<(String, HostPattern)>,
+    unlisted: Option<Verdict>,
+    place: Option<SourceLocation>,
 }
 
 impl NetworkRules {
@@ -53,71 +70,87 @@ impl NetworkRules {
     ///
     /// Returns an error if a text is not a host pattern.
     pub fn parse(allow: &[String], deny: &[String]) -> Result<Self, PatternError> {
-        let allow = allow.iter().map(|text| HostPattern::parse(text));
-        let deny = deny.iter().map(|text| HostPattern::parse(text));
-        Ok(Self { allow: allow.collect::<Result<_, _>>()?, deny: deny.collect::<Result<_, _>>()? })
+        Ok(Self { allow: parse_all(allow)?, deny: parse_all(deny)?, ..Self::default() })
     }
 
-    /// Returns whether commands may connect to a host.
-    pub fn allows(&self, host: &HostAddress) -> bool {
-        let is_covered = |rules: &[HostPattern], verdict| {
-            rules.iter().any(|rule| rule.matches(host, verdict) == PatternMatch::Yes)
-        };
-        !is_covered(&self.deny, Verdict::Deny) && is_covered(&self.allow, Verdict::Allow)
+    /// Adds patterns of hosts that need approval.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a text is not a host pattern.
+    pub fn with_ask(mut self, ask: &[String]) -> Result<Self, PatternError> {
+        self.ask.extend(parse_all(ask)?);
+        Ok(self)
     }
 
-    /// Returns whether a rule allows this IP address itself, rather than a name or every host.
-    pub fn names_address(&self, address: &HostAddress) -> bool {
-        let mut named = self.allow.iter().filter(|rule| rule.is_address());
-        named.any(|rule| rule.matches(address, Verdict::Allow) == PatternMatch::Yes)
-            && self.allows(address)
+    /// Adds patterns of hosts that are allowed.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a text is not a host pattern.
+    pub fn with_allow(mut self, allow: &[String]) -> Result<Self, PatternError> {
+        self.allow.extend(parse_all(allow)?);
+        Ok(self)
+    }
+
+    /// Sets the verdict about hosts that no list contains. Without it, they are denied.
+    #[must_use]
+    pub fn with_unlisted(self, unlisted: Verdict) -> Self {
+        Self { unlisted: Some(unlisted), ..self }
+    }
+
+    /// Sets the location that explanations name.
+    #[must_use]
+    pub fn at(self, place: SourceLocation) -> Self {
+        Self { place: Some(place), ..self }
+    }
+
+    /// Returns the patterns of the allowed hosts, as written.
+    pub fn allowed(&self) -> impl Iterator<Item = &str> {
+        self.allow.iter().map(|(text, _)| text.as_str())
+    }
+
+    /// Returns whether the rules say nothing.
+    pub fn is_empty(&self) -> bool {
+        self.allow.is_empty()
+            && self.ask.is_empty()
+            && self.deny.is_empty()
+            && self.unlisted.is_none()
+    }
+
+    /// Returns the rules as a layer of a policy, with the authority of the user.
+    pub fn to_layer(&self) -> PolicyLayer {
+        let place = self.place.clone().unwrap_or_else(|| SourceLocation {
+            file: "the settings of the host".to_owned(),
+            line: 1,
+            column: 1,
+        });
+        let source = RuleOrigin::File(PolicyLevel::User);
+        let mut layer = PolicyLayer::empty(source, &place.file);
+        for (verdict, patterns) in
+            [(Verdict::Allow, &self.allow), (Verdict::Ask, &self.ask), (Verdict::Deny, &self.deny)]
+        {
+            layer.rules.extend(patterns.iter().map(|(text, pattern)| PolicyRule {
+                tool: None,
+                pattern: RulePattern::Connect(pattern.clone()),
+                writes: None,
+                source_rule: RuleReference {
+                    verdict,
+                    kind: ActionKind::Connect,
+                    text: text.clone(),
+                    place: place.clone(),
+                    source,
+                },
+            }));
+        }
+        if !self.allow.is_empty() {
+            layer.allow_lists.insert(ActionKind::Connect, place.clone());
+        }
+        layer.settings.unlisted_hosts = self.unlisted.map(|verdict| (verdict, place));
+        layer
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rules(allow: &[&str], deny: &[&str]) -> NetworkRules {
-        let owned =
-            |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        NetworkRules::parse(&owned(allow), &owned(deny)).expect("they are patterns")
-    }
-
-    fn host(text: &str) -> HostAddress {
-        HostAddress::parse(text).expect(text)
-    }
-
-    #[test]
-    fn deny_rules_have_priority_and_ports_are_exact() {
-        let rules = rules(
-            &["docs.rs", "*.example.com", "git.example.org:22", "127.0.0.1:8080", "*:9999"],
-            &["secret.example.com", "bad.example.net"],
-        );
-        for (text, expected) in [
-            ("docs.rs", true),
-            ("DOCS.rs.", true),
-            ("docs.rs:80", false),
-            ("a.example.com", true),
-            ("example.com", false),
-            ("secret.example.com", false),
-            ("secret.example.com:9999", false),
-            ("git.example.org:22", true),
-            ("git.example.org", false),
-            ("127.0.0.1:8080", true),
-            ("127.0.0.1:8081", false),
-            ("other.example.net:9999", true),
-            ("bad.example.net:9999", false),
-        ] {
-            assert_eq!(rules.allows(&host(text)), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn only_a_rule_for_an_address_names_it() {
-        let rules = rules(&["10.0.0.1:443", "*"], &["10.0.0.2"]);
-        assert!(rules.names_address(&host("10.0.0.1")));
-        assert!(!rules.names_address(&host("10.0.0.3")), "a star covers no special address");
-        assert!(!rules.names_address(&host("10.0.0.1:80")));
-    }
+fn parse_all(texts: &[String]) -> Result<Vec<(String, HostPattern)>, PatternError> {
+    texts.iter().map(|text| Ok((text.clone(), HostPattern::parse(text)?))).collect()
 }

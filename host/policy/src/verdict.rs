@@ -49,6 +49,10 @@ pub enum VerdictReason {
     Perhaps(RuleReference),
     /// The section has an `allow` list that does not contain the action.
     NotListed(ActionKind, SourceLocation, RuleOrigin),
+    /// No list under `[commands.network]` contains the host, and `unlisted` decides.
+    UnlistedHost(SourceLocation, RuleOrigin),
+    /// Commands have no network, because of the rule at this location or because no rule opens it.
+    NoNetwork(Option<SourceLocation>),
     /// A built-in list requires approval for every change of the path.
     Listed(ApprovalPath),
     /// No rule covers the action, so the mode decides.
@@ -95,12 +99,18 @@ impl ReasonedVerdict {
     /// and a built-in list require approval each time.
     pub fn is_rememberable(&self) -> bool {
         match (&self.verdict, &self.reason) {
-            (Verdict::Ask, VerdictReason::Mode(_) | VerdictReason::NotListed(..)) => true,
+            (
+                Verdict::Ask,
+                VerdictReason::Mode(_)
+                | VerdictReason::NotListed(..)
+                | VerdictReason::UnlistedHost(..),
+            ) => true,
             (
                 Verdict::Ask,
                 VerdictReason::Rule(_)
                 | VerdictReason::Perhaps(_)
                 | VerdictReason::Listed(_)
+                | VerdictReason::NoNetwork(_)
                 | VerdictReason::Reading,
             )
             | (Verdict::Allow | Verdict::Deny, _) => false,
@@ -111,7 +121,10 @@ impl ReasonedVerdict {
     pub fn location(&self) -> Option<&SourceLocation> {
         match &self.reason {
             VerdictReason::Rule(rule) | VerdictReason::Perhaps(rule) => Some(&rule.place),
-            VerdictReason::NotListed(_, place, _) => Some(place),
+            VerdictReason::NotListed(_, place, _) | VerdictReason::UnlistedHost(place, _) => {
+                Some(place)
+            }
+            VerdictReason::NoNetwork(place) => place.as_ref(),
             VerdictReason::Mode(_) | VerdictReason::Listed(_) | VerdictReason::Reading => None,
         }
     }
@@ -126,6 +139,13 @@ impl ReasonedVerdict {
             VerdictReason::NotListed(kind, place, _) => {
                 format!("the `allow` list of [{}] at {place} does not contain it", kind.section())
             }
+            VerdictReason::UnlistedHost(place, _) => format!(
+                "no list of [commands.network] contains it, and `unlisted` at {place} decides"
+            ),
+            VerdictReason::NoNetwork(Some(place)) => {
+                format!("the rule at {place} denies the network to commands")
+            }
+            VerdictReason::NoNetwork(None) => "no rule lets commands connect to it".to_owned(),
             VerdictReason::Listed(listed) => {
                 format!("{}, so each change needs approval in every mode", listed.describe())
             }
@@ -173,6 +193,18 @@ impl ReasonedVerdict {
                     change_hint("that rule", &rule.place.file, rule.source)
                 )
             }
+            (verdict, VerdictReason::NotListed(..) | VerdictReason::UnlistedHost(..))
+                if matches!(act, Action::Connect(_)) && self.is_from_user() =>
+            {
+                host_remedy(*verdict, act)
+            }
+            (verdict, VerdictReason::NoNetwork(None)) => host_remedy(*verdict, act),
+            (_, VerdictReason::NoNetwork(Some(place))) => {
+                format!("To allow it, change the rule in {}.", place.file)
+            }
+            (_, VerdictReason::UnlistedHost(place, source)) => {
+                format!("{}.", change_hint("that value", &place.file, *source))
+            }
             // The user's list and the list of the user's profile count as one.
             (_, VerdictReason::NotListed(_, _, RuleOrigin::Profile(PolicyLevel::User))) => {
                 "The user can add the action to the `allow` list in their own policy file."
@@ -196,6 +228,7 @@ impl ReasonedVerdict {
                         file: `allow = [{{ pattern = \"{host}\", methods = [\"{method}\"] }}]` \
                         under [fetch]."
                 ),
+                Action::Connect(_) => host_remedy(self.verdict, act),
                 Action::Command(_)
                 | Action::Input(_)
                 | Action::Read(_)
@@ -208,6 +241,36 @@ impl ReasonedVerdict {
             },
         }
     }
+}
+
+impl ReasonedVerdict {
+    /// Returns whether the user can change the list or the value that decided.
+    fn is_from_user(&self) -> bool {
+        match &self.reason {
+            VerdictReason::NotListed(_, _, source) | VerdictReason::UnlistedHost(_, source) => {
+                source.level() == PolicyLevel::User
+            }
+            VerdictReason::Rule(_)
+            | VerdictReason::Perhaps(_)
+            | VerdictReason::NoNetwork(_)
+            | VerdictReason::Listed(_)
+            | VerdictReason::Mode(_)
+            | VerdictReason::Reading => false,
+        }
+    }
+}
+
+/// Says how the user can allow the host of a connection.
+fn host_remedy(verdict: Verdict, act: &Action<'_>) -> String {
+    let Action::Connect(host) = act else { return String::new() };
+    let start = match verdict {
+        Verdict::Allow => {
+            return "Add a `deny` rule under [commands.network] of a policy file.".to_owned();
+        }
+        Verdict::Ask => "The user can run cofferdam in a terminal, or allow it",
+        Verdict::Deny => "The user can allow it",
+    };
+    format!("{start} in their policy file: `allow = [\"{host}\"]` under [commands.network].")
 }
 
 /// Says who can change a rule or a list, and where. A profile is part of the program, so a user can

@@ -50,6 +50,7 @@ pub fn policy(data: &[u8]) {
     let mut deeds = vec![Action::Command(line), Action::Write(None), Action::Use];
     deeds.extend(path.iter().flat_map(|path| [Action::Read(path), Action::Write(Some(path))]));
     deeds.extend(host.iter().map(|host| Action::Fetch { host, method }));
+    deeds.extend(host.iter().map(Action::Connect));
     for mode in ApprovalMode::ALL {
         assert!(
             without.mode_denied_by(mode).is_none() || with.mode_denied_by(mode).is_some(),

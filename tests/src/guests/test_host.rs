@@ -11,7 +11,8 @@ use cofferdam::conversation::{
     CallId, ModelResponse, OpenTurn, ResponseBlock, ResultContent, ResultStatus, ToolCall,
 };
 use cofferdam::policy::{
-    ApprovalMode, CommandRules, Policy, PolicyLayer, PolicyLevel, ProtectedPaths, Tier,
+    ApprovalMode, CommandNetwork, CommandRules, Policy, PolicyLayer, PolicyLevel, ProtectedPaths,
+    Tier,
 };
 use cofferdam::sandbox::{
     CallLimits, CommandSandbox, CompilerKind, HostCredential, InstanceAllocation, SandboxOptions,
@@ -19,7 +20,7 @@ use cofferdam::sandbox::{
 };
 use cofferdam::tools::{
     Approver, Dispatcher, DispatcherSettings, PluginProvenance, SessionApprovals, SubAgentRunner,
-    ToolCatalog,
+    ToolCatalog, UserRuleFile,
 };
 use cofferdam_cli::host_environment;
 use tokio_util::sync::CancellationToken;
@@ -42,6 +43,7 @@ pub struct TestHostBuilder {
     protected: ProtectedPaths,
     sub_agents: SubAgentRunner,
     credentials: Vec<HostCredential>,
+    rule_file: Option<UserRuleFile>,
 }
 
 /// A host with plugins, a workspace of its own, and one that is known to be good.
@@ -137,6 +139,7 @@ impl Default for TestHostBuilder {
             protected: ProtectedPaths::default(),
             sub_agents: SubAgentRunner::NoModel,
             credentials: Vec::new(),
+            rule_file: None,
         }
     }
 }
@@ -206,6 +209,11 @@ impl TestHostBuilder {
         Self { protected, ..self }
     }
 
+    /// With a policy file to which the answer *always* adds rules.
+    pub fn with_rule_file(self, file: UserRuleFile) -> Self {
+        Self { rule_file: Some(file), ..self }
+    }
+
     /// With so many bytes of each result for the model.
     pub fn with_output_limit(self, output_cap: usize) -> Self {
         Self { output_limit: output_cap, ..self }
@@ -251,11 +259,18 @@ impl TestHostBuilder {
             detect_repetition: true,
             instruction_record: None,
         };
-        let approvals = SessionApprovals::new(self.mode, self.approver);
-        let approvals = Arc::new(if self.mode == ApprovalMode::Auto {
-            approvals.with_policy(Arc::new(policy_allowing_hosts(&catalog)))
-        } else {
-            approvals
+        let mut policy = match self.mode {
+            ApprovalMode::Auto => policy_allowing_hosts(&catalog),
+            ApprovalMode::Ask | ApprovalMode::Plan | ApprovalMode::AutoEdit => Policy::default(),
+        };
+        if let CommandNetwork::Listed(rules) = &settings.commands.rules().network {
+            policy.add_layer(rules.to_layer());
+        }
+        let approvals =
+            SessionApprovals::new(self.mode, self.approver).with_policy(Arc::new(policy));
+        let approvals = Arc::new(match self.rule_file {
+            Some(file) => approvals.with_rule_file(file),
+            None => approvals,
         });
         let state = tempfile::tempdir().expect("a folder");
         let history = Arc::new(UndoHistory::for_workspace(state.path(), &workspace));

@@ -313,3 +313,54 @@ fn r048_rejections_are_counted_for_each_request_anew() {
     }
     chat.leave();
 }
+
+#[test]
+fn a_host_is_asked_about_while_the_command_runs_and_always_adds_it_to_the_policy() {
+    let [provider, _] = both_providers();
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("it has an address").port();
+    std::thread::spawn(move || {
+        for mut connection in listener.incoming().flatten() {
+            use std::io::{Read as _, Write as _};
+            let _ = connection.read(&mut [0; 4096]);
+            let _ = connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhi!\n");
+        }
+    });
+    let line = format!("curl --silent --max-time 60 http://127.0.0.1:{port}/ > answer");
+    let server = provider.serve([bash_call(&line), text_reply("Fetched.")]);
+    let home = super::new_home();
+    home.write_file("config/cofferdam/policy.toml", "[commands.network]\nunlisted = \"ask\"\n");
+    let size = super::WindowSize { rows: 40, columns: 160 };
+    let mut chat = ChatTerminal::start_in(home, &server, &[], size);
+    chat.send_line("Go.");
+    chat.wait_for_question("curl");
+    chat.send_line("1");
+    let headline = format!("wants to connect to 127.0.0.1:{port} (this machine):");
+    let seen = chat.terminal.wait_for_screen("the question about the host", |seen| {
+        seen.contains(&headline) && seen.lines().last() == Some(">")
+    });
+    for part in [
+        "1  yes, for this command",
+        &format!(
+            "2  yes, and don't ask again in this chat for connections of commands to \
+                127.0.0.1:{port}"
+        ),
+        "3  no; the command goes on without the connection",
+        &format!(
+            "4  yes, always; adds `allow = [\"127.0.0.1:{port}\"]` under [commands.network] in"
+        ),
+        "Type 1, 2, 3 or 4, and Enter.",
+    ] {
+        assert!(seen.contains(part), "{part}: {seen}");
+    }
+    chat.send_line("4");
+    chat.terminal.wait_for_visible("Fetched.");
+    chat.wait_until_ready();
+    assert!(chat.home.has_file("answer"));
+    let home = chat.leave();
+    let policy = std::fs::read_to_string(home.path().join("config/cofferdam/policy.toml"));
+    assert_eq!(
+        policy.expect("it is there"),
+        format!("[commands.network]\nallow = [\"127.0.0.1:{port}\"]\nunlisted = \"ask\"\n")
+    );
+}

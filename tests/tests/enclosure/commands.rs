@@ -29,6 +29,7 @@ fn approved_lines(approver: &ScriptedApprover) -> Vec<String> {
         Effect::Input { .. }
         | Effect::Write { .. }
         | Effect::Fetch { .. }
+        | Effect::Connect { .. }
         | Effect::Confirmed
         | Effect::Plan { .. } => "something else".into(),
     };

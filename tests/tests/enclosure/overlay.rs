@@ -34,6 +34,7 @@ fn proposed_changes(question: &ApprovalQuestion) -> &ChangeSet {
         Effect::Command { .. }
         | Effect::Input { .. }
         | Effect::Fetch { .. }
+        | Effect::Connect { .. }
         | Effect::Confirmed
         | Effect::Plan { .. } => panic!("something else was asked: {question:?}"),
     }

@@ -8,7 +8,7 @@ use cofferdam_tests::program::{ProgramOutput, TestHome};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cofferdam-under-test");
 
 /// Answers every HTTP request with this text. Returns the port.
-fn serve(text: &'static str) -> u16 {
+pub(crate) fn serve(text: &'static str) -> u16 {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let port = server.local_addr().expect("it has an address").port();
     std::thread::spawn(move || {
@@ -22,19 +22,19 @@ fn serve(text: &'static str) -> u16 {
     port
 }
 
-fn home(config: &str) -> TestHome {
+pub(crate) fn home(config: &str) -> TestHome {
     let home = TestHome::new(PROGRAM, env!("CARGO_TARGET_TMPDIR"));
     home.write_file("config/cofferdam/config.toml", config);
     home
 }
 
-fn call(home: &TestHome, line: &str) -> ProgramOutput {
+pub(crate) fn call(home: &TestHome, line: &str) -> ProgramOutput {
     let input = serde_json::json!({"command": line}).to_string();
     home.run(&["tools", "call", "bash", &input, "--mode", "auto"])
 }
 
 /// Requests a URL with Python, which uses the proxy of the environment.
-fn request(url: &str) -> String {
+pub(crate) fn request(url: &str) -> String {
     format!(
         "PATH=/usr/bin:/bin python3 -c 'import urllib.request as r\ntry: \
             print(r.urlopen(\"{url}\", timeout=10).read().decode())\nexcept Exception as e: \
@@ -52,10 +52,14 @@ fn a_command_reaches_listed_hosts_and_no_others() {
     let said = format!("{}{}", ran.stdout, ran.stderr);
     assert!(said.contains("403") && !said.contains("other-answer"), "{said}");
     let notice = format!(
-        "[sandbox] the connection to 127.0.0.1:{other} was refused: it is not in `allow` under \
-            [commands.network]"
+        "[sandbox] the connection to 127.0.0.1:{other} was refused: bash may not connect to \
+            127.0.0.1:{other}: the `allow` list of [commands.network] at "
     );
-    assert!(said.contains(&notice), "{said}");
+    let remedy = format!(
+        "config.toml:1:1 does not contain it. The user can allow it in their policy file: `allow = \
+            [\"127.0.0.1:{other}\"]` under [commands.network]."
+    );
+    assert!(said.contains(&notice) && said.contains(&remedy), "{said}");
     // Without the proxy, there is nothing to connect to.
     let direct = request(&format!("http://127.0.0.1:{listed}/x")).replace(
         "PATH=",
@@ -68,6 +72,62 @@ fn a_command_reaches_listed_hosts_and_no_others() {
     let log = home.run(&["audit", "show", "--json"]).stdout;
     let expected = format!("\"address\":\"127.0.0.1:{listed}\"");
     assert!(log.contains("\"connections\"") && log.contains(&expected), "{log}");
+}
+
+#[test]
+fn policy_files_open_hosts_and_bound_the_configuration() {
+    let port = serve("policy-answer");
+    let allow = format!("[commands.network]\nallow = [\"127.0.0.1:{port}\"]\n");
+    let deny = "[commands.network]\ndeny = [\"127.0.0.1\"]\n";
+    let only_others = "[commands.network]\nallow = [\"docs.rs\"]\n";
+    // The configuration, the user's policy, the file of the untrusted project, and the result.
+    for (config, user, project, is_reached) in [
+        ("", allow.as_str(), "", true),
+        (allow.as_str(), only_others, "", true),
+        (allow.as_str(), deny, "", false),
+        (allow.as_str(), "", deny, false),
+        (allow.as_str(), "", only_others, false),
+        ("", "", allow.as_str(), false),
+        ("", allow.as_str(), "[commands]\nnetwork = false\n", false),
+        ("[commands]\nnetwork = false\n", allow.as_str(), "", false),
+        ("[commands]\nnetwork = true\n", only_others, "", false),
+        ("[commands.network]\nunlisted = \"ask\"\n", "", "", false),
+    ] {
+        let home = home(config).with_file(".cofferdam/policy.toml", project);
+        home.write_file("config/cofferdam/policy.toml", user);
+        let ran = call(&home, &request(&format!("http://127.0.0.1:{port}/")));
+        let case = format!("{config:?} {user:?} {project:?}: {ran:?}");
+        assert_eq!(ran.stdout.contains("policy-answer"), is_reached, "{case}");
+        let host = format!("127.0.0.1:{port}");
+        let explained = home.run(&["policy", "explain", "bash", "--connect", &host]);
+        assert_eq!(explained.exit_code == 0, is_reached, "{case}\n{explained:?}");
+    }
+}
+
+#[test]
+fn the_policy_in_force_shows_its_hosts() {
+    let home = home("[commands.network]\nallow = [\"docs.rs\"]\n");
+    home.write_file(
+        "config/cofferdam/policy.toml",
+        "[commands.network]\nallow = [\"example.com:22\"]\nunlisted = \"ask\"\n",
+    );
+    let shown = home.run(&["policy", "show"]).stdout;
+    for part in [
+        "allow [commands.network] example.com:22  (",
+        "[commands.network] unlisted: ask  (",
+        "commands.network = listed hosts  (",
+        "commands.network allow: docs.rs  (",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let checked = home.run(&["policy", "check"]);
+    assert_eq!(checked.exit_code, 0, "{checked:?}");
+    home.write_file("config/cofferdam/policy.toml", "[commands.network]\nallow = [\"*.com\"]\n");
+    let checked = home.run(&["policy", "check"]);
+    let said = format!("{}{}", checked.stdout, checked.stderr);
+    assert!(checked.exit_code == 78 && said.contains("policy.toml:2:10"), "{said}");
+    let explained = home.run(&["policy", "explain", "bash", "--connect", "example.com:22"]);
+    assert_eq!(explained.exit_code, 78, "{explained:?}");
 }
 
 #[test]
@@ -117,4 +177,32 @@ fn git_clones_through_the_proxy() {
     let _ = server.kill();
     let _ = server.wait();
     assert!(ran.stdout.contains("Cloned."), "{ran:?}");
+}
+
+#[test]
+fn presets_allow_the_hosts_that_the_users_own_clients_know() {
+    let port = serve("preset-answer");
+    let index = ".cargo/registry/index/index.example.com-0123456789abcdef/config.json";
+    let home = home("[commands.network]\npresets = [\"rust\", \"debian\"]\n")
+        .with_file(".cargo/config.toml", "[registries.x]\nindex = \"https://evil.example.org/\"\n");
+    home.write_file(index, format!("{{\"dl\": \"http://127.0.0.1:{port}/crates\"}}"));
+    let doctor = home.run(&["doctor"]).stdout;
+    let show = home.run(&["policy", "show"]).stdout;
+    for host in ["index.example.com".to_owned(), format!("127.0.0.1:{port}")] {
+        assert!(doctor.contains(&format!("{host} (")), "{doctor}");
+        assert!(
+            show.contains(&format!("commands.network allow: {host}  (preset rust, ")),
+            "{show}"
+        );
+    }
+    assert!(doctor.contains("preset rust") && doctor.contains("preset debian"), "{doctor}");
+    assert!(!doctor.contains("evil") && !show.contains("evil"), "{doctor}{show}");
+    let ran = call(&home, &request(&format!("http://127.0.0.1:{port}/")));
+    assert!(ran.stdout.contains("preset-answer"), "{ran:?}");
+    let other = self::home("[commands.network]\npresets = [\"rust\", \"go\"]\n");
+    let doctor = other.run(&["doctor"]).stdout;
+    assert!(doctor.contains("NO HOST found: run `cargo search"), "{doctor}");
+    let wrong = self::home("[commands.network]\npresets = [\"perl\"]\n").run(&["doctor"]);
+    let said = format!("{}{}", wrong.stdout, wrong.stderr);
+    assert!(wrong.exit_code == 78 && said.contains("config.toml:2:12"), "{said}");
 }

@@ -12,6 +12,7 @@
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
 mod allowed_work;
+mod asked_hosts;
 mod attributes;
 mod chains;
 mod closed_directories;
@@ -22,6 +23,7 @@ mod lifetime;
 mod listed_hosts;
 mod matrix;
 mod namespaces;
+mod package_clients;
 mod planted_links;
 mod planted_named;
 mod planted_repositories;

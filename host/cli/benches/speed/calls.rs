@@ -7,12 +7,12 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cofferdam::policy::{
-    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, Effect, Permit, SandboxLevel,
-    ToolId,
+    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, ConnectionVerdict, Effect,
+    Permit, SandboxLevel, ToolId,
 };
 use cofferdam::sandbox::{
-    CallLimits, CallReport, CommandSandbox, GateRuling, InstanceAllocation, LoadedPlugin,
-    PluginCall, ToolState, UndoHistory, WasmSandbox, Workspace,
+    CallLimits, CallReport, CommandSandbox, ConnectionDecision, GateRuling, InstanceAllocation,
+    LoadedPlugin, PluginCall, ToolState, UndoHistory, WasmSandbox, Workspace,
 };
 use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
@@ -94,6 +94,10 @@ impl Bench {
             }),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
             mode: Arc::new(|| cofferdam::policy::ApprovalMode::Auto),
+            connection_judge: Arc::new(|_| ConnectionDecision {
+                verdict: ConnectionVerdict::Ask,
+                names_address: false,
+            }),
             history: None,
             plan_gate: Arc::new(|_| panic!("nothing that is measured presents plans")),
             commands: Arc::clone(&self.commands),

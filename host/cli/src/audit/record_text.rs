@@ -101,6 +101,7 @@ fn describe_effect(effect: &EffectRecord) -> String {
             format!("writing: {}", listed.join(", "))
         }
         EffectRecord::Fetch { method, url, .. } => format!("{method} {url}"),
+        EffectRecord::Connect { host, line } => format!("connecting to {host} from `{line}`"),
         EffectRecord::Confirmed => "running".to_owned(),
         EffectRecord::Plan { then, .. } => format!("the plan, followed by mode {then}"),
         other => self::describe_as_json(other),
@@ -171,6 +172,7 @@ fn describe_scope(scope: &ApprovedScope) -> String {
         ApprovedScope::Fetch { tool, method, host } => {
             format!("{method} requests of {tool} to {host}")
         }
+        ApprovedScope::Connect { host } => format!("connections of commands to {host}"),
         other => self::describe_as_json(other),
     }
 }

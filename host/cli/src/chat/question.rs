@@ -13,7 +13,8 @@ use super::edit_line::EditLine;
 use super::keyboard::{DialogKeyboard, KeyPress, RequestKeys};
 use super::view::{ChatStatusArea, ChatView};
 use crate::dialog::{
-    CHAT_DURATION, DialogChoice, GUIDANCE_PROMPT, PagingChoice, describe, describe_sandbox,
+    CHAT_DURATION, DialogChoice, GUIDANCE_PROMPT, OfferedChoices, PagingChoice, describe,
+    describe_sandbox,
 };
 use crate::settle::SETTLE;
 use crate::wrap;
@@ -79,13 +80,13 @@ pub(super) fn ask_user(
     is_over: &dyn Fn() -> bool,
     cancel: &CancellationToken,
 ) -> io::Result<()> {
-    let has_scope = pending.question.scope.is_some();
+    let offered = OfferedChoices::of(&pending.question);
     view.set_status_area(ChatStatusArea::Asking { prompt: NOT_YET, answer: EditLine::default() });
     // The file with the full diff exists while `described` does.
     let described = describe(&pending.question, CHAT_DURATION, &pending.sandbox);
     let is_over = || is_over() || pending.answer.is_closed();
     let pages = described.pages.layout(wrap::terminal_size());
-    let answer = ask(keys, view, &pages, has_scope, &is_over);
+    let answer = ask(keys, view, &pages, offered, &is_over);
     view.set_status_area(ChatStatusArea::Running);
     let result = match answer {
         Ok(Some(answer)) => {
@@ -108,7 +109,7 @@ fn ask(
     keys: &mut RequestKeys<'_>,
     view: &ChatView,
     pages: &[String],
-    has_scope: bool,
+    offered: OfferedChoices,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<ApprovalAnswer>> {
     for (n, page) in pages.iter().enumerate() {
@@ -119,12 +120,12 @@ fn ask(
         view.print_dialog_line(page);
         let mut dialog = keys.dialog_keys(SETTLE, is_over)?;
         if n + 1 == pages.len() {
-            return read_answer(&mut dialog, view, has_scope, is_over);
+            return read_answer(&mut dialog, view, offered, is_over);
         }
         match read_page_step(&mut dialog, view, is_over)? {
             DialogPageStep::Choice(PagingChoice::More) => {}
             DialogPageStep::Choice(PagingChoice::No) => {
-                return read_guidance(&mut dialog, view, is_over);
+                return reject(&mut dialog, view, offered, is_over);
             }
             DialogPageStep::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
             DialogPageStep::Cancelled => return Ok(None),
@@ -160,7 +161,7 @@ fn read_page_step(
 fn read_answer(
     dialog: &mut DialogKeyboard<'_>,
     view: &ChatView,
-    has_scope: bool,
+    offered: OfferedChoices,
     is_over: &dyn Fn() -> bool,
 ) -> io::Result<Option<ApprovalAnswer>> {
     loop {
@@ -169,12 +170,27 @@ fn read_answer(
             TypedAnswer::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
             TypedAnswer::Cancelled => return Ok(None),
         };
-        match DialogChoice::parse(&choice, has_scope) {
+        match DialogChoice::parse(&choice, offered) {
             Ok(DialogChoice::Yes) => return Ok(Some(ApprovalAnswer::Yes)),
             Ok(DialogChoice::YesForScope) => return Ok(Some(ApprovalAnswer::YesForScope)),
-            Ok(DialogChoice::No) => return read_guidance(dialog, view, is_over),
+            Ok(DialogChoice::YesAlways) => return Ok(Some(ApprovalAnswer::YesAlways)),
+            Ok(DialogChoice::No) => return reject(dialog, view, offered, is_over),
             Err(hint) => view.print_dialog_line(hint),
         }
+    }
+}
+
+/// Returns the rejection, with the user's instructions where they can have an effect.
+fn reject(
+    dialog: &mut DialogKeyboard<'_>,
+    view: &ChatView,
+    offered: OfferedChoices,
+    is_over: &dyn Fn() -> bool,
+) -> io::Result<Option<ApprovalAnswer>> {
+    if offered.has_guidance {
+        read_guidance(dialog, view, is_over)
+    } else {
+        Ok(Some(ApprovalAnswer::No { guidance: None }))
     }
 }
 

@@ -42,7 +42,8 @@ pub(crate) enum PolicyCommand {
         cofferdam policy explain bash --command \"git push\"\n  \
         cofferdam policy explain write_file --write src/x.rs\n  \
         cofferdam policy explain grep --read .env\n  \
-        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n\n\
+        cofferdam policy explain web_fetch --fetch docs.rs --mode auto\n  \
+        cofferdam policy explain bash --connect github.com:22\n\n\
         Exit codes: 0 all actions are allowed, 1 an action needs approval or is denied.")]
     Explain(ExplainArgs),
 }
@@ -63,6 +64,9 @@ pub(crate) struct ExplainArgs {
     /// Explain an HTTP request to this host: HOST or HOST:PORT
     #[arg(long, value_name = "HOST")]
     pub(crate) fetch: Vec<String>,
+    /// Explain a connection of a command to this host: HOST or HOST:PORT
+    #[arg(long, value_name = "HOST")]
+    pub(crate) connect: Vec<String>,
     /// HTTP method of the request
     #[arg(long, value_name = "METHOD", default_value = "GET")]
     pub(crate) method: String,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::args::ExplainArgs;
+use super::enclosure::{apply_network, apply_sandbox};
 use super::missing_permission::{missing_capability, path_protection};
 use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
@@ -15,25 +16,24 @@ use crate::{context, exit};
 use cofferdam::config::resolve_links;
 use cofferdam::policy::{
     Action, ActionEvaluation, ApprovalMode, Authorizer, ChangeKind, ChangeSet, ContentDigest,
-    DecisionStep, Denial, DirectDirectory, Effect, FileChange, HostAddress, Policy, ProtectedPaths,
-    ReasonedVerdict, SandboxLevel, SourceLocation, Verdict, VerdictReason, WorkspaceAccess,
-    WorkspacePath,
+    DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
+    SourceLocation, Verdict, VerdictReason, WorkspaceAccess, WorkspacePath,
 };
-use cofferdam::sandbox::{CommandSandbox, InstanceAllocation};
+use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 use cofferdam::tools::CatalogTool;
 
 /// The explanation of one action.
-struct ExplanationReport {
-    action: String,
-    verdict: Verdict,
-    reason: String,
-    remedy: String,
-    location: Option<SourceLocation>,
+pub(super) struct ExplanationReport {
+    pub(super) action: String,
+    pub(super) verdict: Verdict,
+    pub(super) reason: String,
+    pub(super) remedy: String,
+    pub(super) location: Option<SourceLocation>,
     /// The checks of the decision; empty if another rule denied the action first.
-    steps: Vec<DecisionStep>,
+    pub(super) steps: Vec<DecisionStep>,
     /// A common wrong expectation of the policy.
-    note: Option<&'static str>,
+    pub(super) note: Option<&'static str>,
 }
 
 /// Rules about writing, and commands.
@@ -66,9 +66,15 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let mode_notice = args.mode.and_then(|mode| mode_notice(policy, mode, in_place));
     let action_report: Vec<ExplanationReport> = subjects(args, root.as_deref())?
         .iter()
-        .map(|act| {
-            let place = (&**parts.commands(), root.as_deref());
-            apply_sandbox(explained.explain(act), explained.access(act), place)
+        .map(|act| match act {
+            ExplainSubject::Connect(host) => {
+                let named = policy.names_address(host);
+                apply_network(explained.explain(act), host, named, parts.commands())
+            }
+            _ => {
+                let place = (&**parts.commands(), root.as_deref());
+                apply_sandbox(explained.explain(act), explained.access(act), place)
+            }
         })
         .map(|action_report| match &mode_notice {
             Some(notice) => ExplanationReport {
@@ -111,6 +117,7 @@ enum ExplainSubject {
     Read(SpelledPath),
     Write(SpelledPath),
     Fetch { host: HostAddress, method: String },
+    Connect(HostAddress),
 }
 
 /// A path as written, and its target if it contains links.
@@ -133,6 +140,11 @@ fn subjects(args: &ExplainArgs, root: Option<&Path>) -> Result<Vec<ExplainSubjec
             HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
         acts.push(ExplainSubject::Fetch { host, method: args.method.to_ascii_uppercase() });
     }
+    for host in &args.connect {
+        let host =
+            HostAddress::parse(host).map_err(|problem| CliError::new(problem.to_string()))?;
+        acts.push(ExplainSubject::Connect(host));
+    }
     if acts.is_empty() {
         acts.push(ExplainSubject::Run);
     }
@@ -147,6 +159,7 @@ impl ExplainSubject {
             Self::Read(path) => Action::Read(&path.path),
             Self::Write(path) => Action::Write(Some(&path.path)),
             Self::Fetch { host, method } => Action::Fetch { host, method },
+            Self::Connect(host) => Action::Connect(host),
         }
     }
 
@@ -155,7 +168,7 @@ impl ExplainSubject {
         match self {
             Self::Read(path) => path.resolved.as_ref().map(Action::Read),
             Self::Write(path) => path.resolved.as_ref().map(|path| Action::Write(Some(path))),
-            Self::Run | Self::Command(_) | Self::Fetch { .. } => None,
+            Self::Run | Self::Command(_) | Self::Fetch { .. } | Self::Connect(_) => None,
         }
     }
 }
@@ -247,6 +260,7 @@ impl ExplainContext<'_> {
             | Action::Input(_)
             | Action::Write(_)
             | Action::Fetch { .. }
+            | Action::Connect(_)
             | Action::Use => None,
         };
         for effect in self.tool.decided_effects(effect_of(act)) {
@@ -271,7 +285,7 @@ impl ExplainContext<'_> {
             action: act.to_string(),
             verdict: Verdict::Allow,
             reason: "the call itself needs no approval; each of its actions is checked separately \
-                (`--command`, `--read`, `--write`, `--fetch`)."
+                (`--command`, `--read`, `--write`, `--fetch`, `--connect`)."
                 .to_owned(),
             remedy: "Set `use` to \"ask\" or \"deny\" for the tool under [tools] in a policy file."
                 .to_owned(),
@@ -314,6 +328,9 @@ fn effect_of(act: &Action<'_>) -> Option<Effect> {
             host: (*host).clone(),
             url: format!("https://{host}/"),
         }),
+        Action::Connect(host) => {
+            Some(Effect::Connect { host: (*host).clone(), line: String::new() })
+        }
     }
 }
 
@@ -336,6 +353,8 @@ fn report(
         | VerdictReason::Rule(_)
         | VerdictReason::Perhaps(_)
         | VerdictReason::NotListed(..)
+        | VerdictReason::UnlistedHost(..)
+        | VerdictReason::NoNetwork(_)
         | VerdictReason::Listed(_) => {
             let whole = if is_confirmation && *act != Action::Use {
                 "each call needs confirmation: "
@@ -353,82 +372,6 @@ fn report(
         location: finding.location().cloned(),
         steps,
         note: None,
-    }
-}
-
-/// Adds the command sandbox to the explanation. Denies the action if no sufficient sandbox is
-/// available.
-fn apply_sandbox(
-    action_report: ExplanationReport,
-    access: Option<WorkspaceAccess>,
-    (commands, workspace): (&CommandSandbox, Option<&Path>),
-) -> ExplanationReport {
-    let Some(access) = access.filter(|_| action_report.verdict != Verdict::Deny) else {
-        return action_report;
-    };
-    match (commands.allowed_level(), &commands.rules().required_by) {
-        (Err(denial), _) => {
-            let change = denial.remedy.unwrap_or_default();
-            ExplanationReport {
-                verdict: Verdict::Deny,
-                reason: denial.reason,
-                remedy: change,
-                location: denial.place,
-                ..action_report
-            }
-        }
-        (Ok(level), required_by) => {
-            let required = required_by.as_ref().map_or_else(String::new, |place| {
-                format!(" It runs at sandbox level `{level}`, as required by {place}.")
-            });
-            let gap = describe_gap(level);
-            let read_only = match access {
-                WorkspaceAccess::ReadOnly(reason) if level != SandboxLevel::None => {
-                    format!(" The workspace is read-only for it, because {reason}.")
-                }
-                WorkspaceAccess::ReadOnly(_) => String::new(),
-                WorkspaceAccess::ReadWrite => describe_view(commands, workspace),
-            };
-            let reason = format!("{}{required}{read_only}{gap}", action_report.reason);
-            ExplanationReport { reason, ..action_report }
-        }
-    }
-}
-
-/// Describes what is special about the private view of a command that may write.
-fn describe_view(commands: &CommandSandbox, workspace: Option<&Path>) -> String {
-    let rules = commands.rules();
-    if rules.direct.is_empty() && !rules.review_changes {
-        return String::new();
-    }
-    let has_view = workspace.is_some_and(|workspace| commands.private_view(workspace).is_ok());
-    let mut text = String::new();
-    if has_view && !rules.direct.is_empty() {
-        let names: Vec<&str> = rules.direct.iter().map(DirectDirectory::as_str).collect();
-        text += &format!(
-            " It writes {} directly, and these changes cannot be undone.",
-            names.join(", ")
-        );
-    }
-    if rules.review_changes && has_view {
-        text += " Its changes are shown before they are committed, except in mode `auto`.";
-    } else if rules.review_changes {
-        text +=
-            " It is denied except in mode `auto`, because `review_changes` needs a private view.";
-    }
-    text
-}
-
-/// Describes the rules that a sandbox level cannot enforce for commands.
-fn describe_gap(level: SandboxLevel) -> &'static str {
-    match level {
-        SandboxLevel::Full => "",
-        SandboxLevel::Kernel => {
-            " At sandbox level `kernel`, commands can read hidden files of the workspace."
-        }
-        SandboxLevel::None => {
-            " Without a sandbox, no rule restricts what a command reads or sends."
-        }
     }
 }
 

@@ -17,7 +17,7 @@ pub(super) fn missing_capability(
     act: &Action<'_>,
 ) -> Option<MissingPermission> {
     let sufficient: &[CapabilityKind] = match act.kind() {
-        ActionKind::Commands => &[CapabilityKind::RunCommands],
+        ActionKind::Commands | ActionKind::Connect => &[CapabilityKind::RunCommands],
         ActionKind::Read => &[CapabilityKind::ReadFiles, CapabilityKind::WriteFiles],
         ActionKind::Write => &[CapabilityKind::WriteFiles],
         ActionKind::Fetch => &[CapabilityKind::Fetch],
@@ -98,6 +98,7 @@ pub(super) fn path_protection(
         | Action::Input(_)
         | Action::Write(None)
         | Action::Fetch { .. }
+        | Action::Connect(_)
         | Action::Use => return None,
     };
     let (protected, author) = paths.find(path.as_str().split('/'))?;

@@ -2,6 +2,7 @@
 
 mod args;
 mod check;
+mod enclosure;
 mod explain;
 mod missing_permission;
 mod settings;

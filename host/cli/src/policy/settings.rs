@@ -1,12 +1,13 @@
 //! The settings in force under the policy, for `cofferdam policy show`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::context::model_settings;
 use crate::policy_checks::check_model;
-use cofferdam::config::RunSettings;
+use cofferdam::config::{PresetHosts, RunSettings};
 use cofferdam::model::ModelSpec;
-use cofferdam::policy::{Policy, SettingRules};
+use cofferdam::policy::{CommandNetwork, Policy, PolicyRule, SettingRules};
 
 /// Describes each setting that a policy can limit: its value, its origin, and what the policy
 /// overrides.
@@ -15,8 +16,10 @@ pub(super) fn describe_settings(
     policy: &Policy,
     home: Option<&Path>,
 ) -> Vec<String> {
+    let hosts = describe_hosts(&chosen);
     let (settings, all) = chosen.with_policy(policy, home);
     let mut lines: Vec<String> = all.iter().map(ToString::to_string).collect();
+    lines.extend(hosts);
     lines.push(describe_model(&settings, policy));
     lines.push(match (policy.session_denied_by(), policy.session_required_by()) {
         (Some(place), _) => format!("sessions = not saved  (by {place})"),
@@ -25,6 +28,35 @@ pub(super) fn describe_settings(
         }
         (None, None) => "sessions = saved unless --no-session is given  (default)".to_owned(),
     });
+    lines
+}
+
+/// Describes the hosts that the configuration lists, one line for each rule.
+fn describe_hosts(chosen: &RunSettings) -> Vec<String> {
+    let CommandNetwork::Listed(rules) = &chosen.commands.network else { return Vec::new() };
+    let presets = chosen.preset_hosts.iter();
+    let from_preset: BTreeMap<&String, &PresetHosts> =
+        presets.flat_map(|found| found.hosts.keys().map(move |host| (host, found))).collect();
+    let layer = rules.to_layer();
+    let mut lines: Vec<String> = layer
+        .rules
+        .iter()
+        .map(|PolicyRule { source_rule: rule, .. }| {
+            let preset = from_preset.get(&rule.text).and_then(|found| {
+                Some(format!("preset {}, {}", found.preset, found.hosts.get(&rule.text)?))
+            });
+            let origin = preset.unwrap_or_else(|| rule.place.to_string());
+            format!("commands.network {}: {}  ({origin})", rule.verdict, rule.text)
+        })
+        .collect();
+    let empty = chosen.preset_hosts.iter().filter(|found| found.hosts.is_empty());
+    lines.extend(empty.map(|PresetHosts { preset, .. }| {
+        format!("commands.network preset {preset}: NO HOST found; {}", preset.hint())
+    }));
+    let unlisted = layer.settings.unlisted_hosts;
+    lines.extend(
+        unlisted.map(|(verdict, place)| format!("commands.network unlisted: {verdict}  ({place})")),
+    );
     lines
 }
 
@@ -64,6 +96,7 @@ pub(super) fn describe_rules(policy: &Policy) -> Vec<String> {
             read,
             write,
             direct,
+            unlisted_hosts,
             ..
         } = &layer.settings;
         let mut list =
@@ -72,6 +105,12 @@ pub(super) fn describe_rules(policy: &Policy) -> Vec<String> {
                     format!("{name}: {}  ({place})", join_or_none(&entries))
                 }));
             };
+        list(
+            "[commands.network] unlisted",
+            unlisted_hosts
+                .as_ref()
+                .map(|(verdict, place)| (vec![verdict.to_string()], place.to_string())),
+        );
         list(
             "[commands] read at most",
             read.as_ref().map(|(paths, place)| (paths.clone(), place.to_string())),

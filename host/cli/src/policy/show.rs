@@ -9,7 +9,9 @@ use crate::context;
 use crate::error::CommandResult;
 use crate::print::{print_line, print_text};
 use cofferdam::config::{LoadedPolicy, PolicyPaths, SourceState};
-use cofferdam::policy::{ApprovalMode, BuiltInList, Policy, ToolSelector, TrustLevel, Verdict};
+use cofferdam::policy::{
+    ActionKind, ApprovalMode, BuiltInList, Policy, ToolSelector, TrustLevel, Verdict,
+};
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
 
@@ -164,7 +166,18 @@ fn rule_lines(policy: &Policy) -> Vec<String> {
 
 fn allow_list_lines(policy: &Policy) -> Vec<String> {
     let all = policy.layers().flat_map(|(_, layer)| &layer.allow_lists);
-    all.map(|(kind, place)| format!("[{}]  ({place})", kind.section())).collect()
+    all.map(|(kind, place)| {
+        let rest = match kind {
+            ActionKind::Connect => ": `unlisted` decides about the rest, by default `deny`",
+            ActionKind::Commands
+            | ActionKind::Read
+            | ActionKind::Write
+            | ActionKind::Fetch
+            | ActionKind::Use => "",
+        };
+        format!("[{}]{rest}  ({place})", kind.section())
+    })
+    .collect()
 }
 
 fn sandbox_minimum_lines(policy: &Policy) -> Vec<String> {

@@ -12,6 +12,7 @@ mod head_and_tail;
 pub(crate) mod ready_supervisor;
 mod streams;
 mod supervisor_handle;
+mod time_limit;
 
 use std::path::Path;
 use std::path::PathBuf;
@@ -39,6 +40,7 @@ pub use head_and_tail::shorten;
 pub use streams::BackgroundInput;
 use streams::StreamPlan;
 use supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
+pub use time_limit::{CommandTimeLimit, TimeLimitPause};
 
 /// The time between TERM and KILL for a group. An abort has to return within a second.
 const GRACE_PERIOD: Duration = Duration::from_millis(300);
@@ -196,7 +198,7 @@ pub type ProxyFactory<'a> = &'a (dyn Fn() -> StartProxy + Send + Sync);
 pub async fn run(
     permit: Permit,
     workspace: CommandWorkspace<'_>,
-    timeout: Duration,
+    timeout: impl Into<CommandTimeLimit>,
     cancel: &CancellationToken,
     commands: &CommandSandbox,
     level: SandboxLevel,
@@ -217,7 +219,7 @@ pub async fn run(
         line,
         directory: &resolved,
         workspace,
-        timeout,
+        timeout: timeout.into(),
         cancel,
         commands,
         level,
@@ -248,7 +250,7 @@ struct PlannedCommand<'a> {
     line: &'a str,
     directory: &'a Path,
     workspace: CommandWorkspace<'a>,
-    timeout: Duration,
+    timeout: CommandTimeLimit,
     cancel: &'a CancellationToken,
     commands: &'a CommandSandbox,
     level: SandboxLevel,
@@ -257,7 +259,7 @@ struct PlannedCommand<'a> {
 
 impl PlannedCommand<'_> {
     async fn run(&self, view: RequestedView) -> Result<FinishedCommand, CommandFailure> {
-        let Self { line, directory, workspace, timeout, cancel, commands, level, proxy } = *self;
+        let Self { line, directory, workspace, cancel, commands, level, proxy, .. } = *self;
         let started = Instant::now();
         // From here on every exit ends the command, including a dropped future.
         let (mut hold, out, err) = match level {
@@ -299,7 +301,7 @@ impl PlannedCommand<'_> {
             };
             tokio::pin!(output);
             let mut open = true;
-            let deadline = tokio::time::sleep(timeout);
+            let deadline = self.timeout.expire();
             tokio::pin!(deadline);
             let last = loop {
                 tokio::select! {

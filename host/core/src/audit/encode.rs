@@ -82,6 +82,9 @@ fn encode_effect(
             host: host.to_string(),
             url: redact_and_cut(url),
         },
+        policy::Effect::Connect { host, line } => {
+            EffectRecord::Connect { host: host.to_string(), line: redact_and_cut(line) }
+        }
         policy::Effect::Confirmed => EffectRecord::Confirmed,
         policy::Effect::Plan { text, then } => {
             EffectRecord::Plan { text: redact_and_cut(text), then: *then }
@@ -146,11 +149,14 @@ fn encode_basis(basis: &DecisionBasis) -> DecisionAuthority {
         DecisionBasis::UserOnce => {
             DecisionAuthority::User { user: "once".into(), scope: None, asked: None }
         }
-        DecisionBasis::UserForScope(scope) => DecisionAuthority::User {
-            user: "scope".into(),
-            scope: scope.as_ref().map(self::encode_scope),
-            asked: None,
-        },
+        DecisionBasis::UserForScope(scope) | DecisionBasis::UserAlways(scope) => {
+            let is_lasting = matches!(basis, DecisionBasis::UserAlways(_));
+            DecisionAuthority::User {
+                user: if is_lasting { "always" } else { "scope" }.into(),
+                scope: scope.as_ref().map(self::encode_scope),
+                asked: None,
+            }
+        }
     }
 }
 
@@ -163,6 +169,14 @@ fn encode_reason(reason: &ReasonedVerdict) -> DecisionAuthority {
         VerdictReason::NotListed(kind, place, _) => DecisionAuthority::NotListed {
             not_listed: kind.section().to_owned(),
             place: place.to_string(),
+        },
+        VerdictReason::UnlistedHost(place, _) => DecisionAuthority::NotListed {
+            not_listed: policy::ActionKind::Connect.section().to_owned(),
+            place: place.to_string(),
+        },
+        VerdictReason::NoNetwork(place) => DecisionAuthority::Rule {
+            rule: "network".to_owned(),
+            place: place.as_ref().map_or("default".to_owned(), SourceLocation::to_string),
         },
         VerdictReason::Listed(listed) => DecisionAuthority::Rule {
             rule: listed.pattern.to_owned(),
@@ -195,6 +209,7 @@ fn encode_scope(scope: &policy::Scope) -> ApprovedScope {
             method: method.clone(),
             host: host.to_string(),
         },
+        policy::Scope::Connect { host } => ApprovedScope::Connect { host: host.to_string() },
     }
 }
 

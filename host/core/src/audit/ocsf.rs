@@ -195,7 +195,9 @@ fn changed_files(effect: &EffectRecord) -> Vec<Value> {
         EffectRecord::Write { changes, .. } => {
             changes.iter().map(|change| file_resource(&change.path)).collect()
         }
-        EffectRecord::Fetch { host, .. } => vec![self::host_resource(host)],
+        EffectRecord::Fetch { host, .. } | EffectRecord::Connect { host, .. } => {
+            vec![self::host_resource(host)]
+        }
         EffectRecord::Command { .. }
         | EffectRecord::Input { .. }
         | EffectRecord::Confirmed
@@ -234,6 +236,7 @@ fn activity_id(effect: &EffectRecord) -> u32 {
         EffectRecord::Command { .. }
         | EffectRecord::Input { .. }
         | EffectRecord::Fetch { .. }
+        | EffectRecord::Connect { .. }
         | EffectRecord::Confirmed
         | EffectRecord::Plan { .. } => 99,
     }

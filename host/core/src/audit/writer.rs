@@ -237,7 +237,9 @@ impl AuditSink for AuditWriter {
         decided: &DecisionRecord,
     ) -> Result<Option<u64>, RecordFailure> {
         let number = self.record(&encode::encode_decision(subject, decided, &*self.redact))?;
-        if let RecordedOutcome::Allowed(DecisionBasis::UserForScope(Some(scope))) = &decided.outcome
+        if let RecordedOutcome::Allowed(
+            DecisionBasis::UserForScope(Some(scope)) | DecisionBasis::UserAlways(Some(scope)),
+        ) = &decided.outcome
         {
             self.record_change(&AuthorityChange::ScopeApproved(scope))?;
         }

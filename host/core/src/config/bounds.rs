@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::own_paths::resolve_links;
 use super::raw::RawConfig;
 use super::settings::{RunSettings, SettingsFlags};
-use crate::policy::{ApprovalMode, CommandNetwork, DirectDirectory, Policy, SourceLocation};
+use crate::policy::{ApprovalMode, DirectDirectory, Policy, SourceLocation};
 
 /// The origins of the settings, such as `--model` or `config.toml:3:1`.
 ///
@@ -145,25 +145,22 @@ impl RunSettings {
             policy.audit_required_by(),
             &origins.audit_required,
         );
-        let chosen = self.commands.network.name();
-        let denied_by = policy.network_denied_by().cloned();
-        if denied_by.is_some() {
-            self.commands.network = CommandNetwork::None;
-        }
+        let (chosen, chosen_minimum) = (self.commands.network.name(), self.commands.minimum);
+        self.commands = self.commands.with_policy(policy);
         let network = self.commands.network.name();
-        all.push(setting_in_force("commands.network", chosen, network, denied_by, origins.network));
+        let by_hosts = || policy.hosts_ruled_by().filter(|_| chosen != network);
+        let by = policy.network_denied_by().or_else(by_hosts).cloned();
+        all.push(setting_in_force("commands.network", chosen, network, by, origins.network));
         let home = home.and_then(Path::to_str).unwrap_or_default();
         let read = |path: &str| policy.read_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
         let write = |path: &str| policy.write_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
         all.extend(describe_direct(&self.commands.direct, &origins.direct, policy));
-        let chosen = self.commands.minimum;
-        self.commands = self.commands.with_policy(policy);
         let required_by = self.commands.required_by.clone();
         all.push(setting_in_force(
             "commands.minimum",
-            chosen.name(),
+            chosen_minimum.name(),
             self.commands.minimum.name(),
             required_by,
             origins.minimum,

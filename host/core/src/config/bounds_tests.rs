@@ -271,7 +271,7 @@ fn loose_settings(policy: &Policy, configuration: &str) -> Vec<bool> {
     let mut open = vec![
         !settings.audit.enabled,
         !settings.audit.required,
-        settings.commands.network != CommandNetwork::None,
+        !matches!(settings.commands.network, CommandNetwork::None | CommandNetwork::Closed),
         policy.session_required_by().is_none(),
     ];
     open.extend(

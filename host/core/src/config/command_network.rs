@@ -7,7 +7,8 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::commands::InvalidCommands;
-use crate::policy::{CommandNetwork, NetworkRules};
+use super::presets::NetworkPreset;
+use crate::policy::{CommandNetwork, NetworkRules, SourceLocation, Verdict};
 
 /// The value of the key as written.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,19 +26,40 @@ pub enum RawCommandNetwork {
 pub struct RawCommandHosts {
     /// Patterns of hosts that commands may connect to.
     pub allow: Vec<String>,
+    /// Patterns of hosts that need approval.
+    pub ask: Vec<String>,
     /// Patterns of hosts that commands must not connect to, with priority.
     pub deny: Vec<String>,
+    /// The verdict about hosts that no list contains; the default is `deny`.
+    pub unlisted: Option<Verdict>,
+    /// Ecosystems whose hosts are allowed.
+    pub presets: Vec<NetworkPreset>,
 }
 
 impl RawCommandNetwork {
-    /// Parses the host patterns.
-    pub(super) fn resolve(self) -> Result<CommandNetwork, InvalidCommands> {
+    /// Returns the presets.
+    pub(super) fn presets(&self) -> &[NetworkPreset] {
+        match self {
+            Self::Switch(_) => &[],
+            Self::Hosts(hosts) => &hosts.presets,
+        }
+    }
+
+    /// Parses the host patterns. `place` is the location of the key.
+    pub(super) fn resolve(self, place: SourceLocation) -> Result<CommandNetwork, InvalidCommands> {
         match self {
             Self::Switch(true) => Ok(CommandNetwork::All),
-            Self::Switch(false) => Ok(CommandNetwork::None),
-            Self::Hosts(RawCommandHosts { allow, deny }) => {
-                let rules = NetworkRules::parse(&allow, &deny);
-                rules.map(CommandNetwork::Listed).map_err(InvalidCommands::Host)
+            Self::Switch(false) => Ok(CommandNetwork::Closed),
+            Self::Hosts(RawCommandHosts { allow, ask, deny, unlisted, presets: _ }) => {
+                let rules = NetworkRules::parse(&allow, &deny)
+                    .and_then(|rules| rules.with_ask(&ask))
+                    .map_err(InvalidCommands::Host)?
+                    .at(place);
+                let rules = match unlisted {
+                    Some(verdict) => rules.with_unlisted(verdict),
+                    None => rules,
+                };
+                Ok(CommandNetwork::Listed(rules))
             }
         }
     }
@@ -50,7 +72,10 @@ impl<'de> Deserialize<'de> for RawCommandNetwork {
             type Value = RawCommandNetwork;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("`true`, `false`, or a table with `allow` and `deny`")
+                f.write_str(
+                    "`true`, `false`, or a table with `allow`, `ask`, `deny`, `unlisted` and \
+                        `presets`",
+                )
             }
 
             fn visit_bool<E: Error>(self, value: bool) -> Result<RawCommandNetwork, E> {

@@ -1,5 +1,6 @@
 //! Resolution of the `[commands]` section.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use toml::Spanned;
@@ -7,7 +8,7 @@ use toml::Spanned;
 use super::raw::RawCommands;
 use crate::policy::{
     CommandLimits, CommandNetwork, CommandRules, DirectDirectory, InvalidDirectDirectory,
-    PatternError, SandboxLevel,
+    PatternError, SandboxLevel, SourceLocation,
 };
 
 /// The reason why the `[commands]` section is invalid.
@@ -31,11 +32,14 @@ pub enum InvalidCommands {
     Host(#[source] PatternError),
 }
 
-/// Resolves the section and fills in the defaults.
+/// Resolves the section and fills in the defaults. `locate` returns the location of a span.
 ///
 /// # Errors
 /// No sandbox level is possible, or a limit is too low.
-pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands> {
+pub(super) fn resolve(
+    raw: RawCommands,
+    locate: &dyn Fn(Range<usize>) -> SourceLocation,
+) -> Result<CommandRules, InvalidCommands> {
     let defaults = CommandRules::default();
     let minimum = raw.minimum.map_or(defaults.minimum, Spanned::into_inner);
     let maximum = raw.at_most.unwrap_or(defaults.maximum);
@@ -70,8 +74,10 @@ pub(super) fn resolve(raw: RawCommands) -> Result<CommandRules, InvalidCommands>
     };
     let paths = |paths: Vec<Spanned<PathBuf>>| paths.into_iter().map(Spanned::into_inner).collect();
     let (read, write) = (paths(raw.read), paths(raw.write));
-    let network =
-        raw.network.map_or(Ok(CommandNetwork::None), |network| network.into_inner().resolve())?;
+    let network = raw.network.map_or(Ok(CommandNetwork::None), |network| {
+        let place = locate(network.span());
+        network.into_inner().resolve(place)
+    })?;
     let direct = raw.direct.iter().map(|text| DirectDirectory::parse(text.get_ref()));
     let direct = direct.collect::<Result<_, _>>().map_err(InvalidCommands::Direct)?;
     let review_changes = raw.review_changes;
@@ -98,7 +104,7 @@ mod tests {
     fn rules(text: &str) -> Result<CommandRules, String> {
         let raw = RawConfig::parse(text, Path::new("/c/config.toml"), None)
             .map_err(|error| error.to_string())?;
-        resolve(raw.commands).map_err(|error| error.to_string())
+        resolve(raw.commands.clone(), &|span| raw.location(span)).map_err(|error| error.to_string())
     }
 
     #[test]

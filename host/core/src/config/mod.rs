@@ -14,6 +14,7 @@ mod interventions;
 mod own_paths;
 mod plugin_paths;
 mod policy;
+mod presets;
 mod raw;
 mod settings;
 mod timeout;
@@ -25,9 +26,11 @@ pub use command_network::{RawCommandHosts, RawCommandNetwork};
 pub use own_paths::{OwnPaths, resolve_links};
 pub use plugin_paths::PluginPaths;
 pub use policy::{
-    LoadedPolicy, PolicyFileError, PolicyFileOwner, PolicyPaths, PolicySource, PolicyTrustError,
-    PolicyTrustStore, ProjectPolicy, SourceState, TrustedFileError,
+    HostRuleError, LoadedPolicy, PolicyFileError, PolicyFileOwner, PolicyPaths, PolicySource,
+    PolicyTrustError, PolicyTrustStore, ProjectPolicy, SourceState, TrustedFileError,
+    allow_host_always,
 };
+pub use presets::{NetworkPreset, PresetHosts, PresetSearch};
 pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
 pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
 pub use timeout::{InvalidTimeout, RequestTimeout};

@@ -8,13 +8,14 @@ use toml::Spanned;
 
 use super::bounds::SettingOrigins;
 use super::commands::{self, InvalidCommands};
+use super::presets::{NetworkPreset, PresetHosts, PresetSearch};
 use super::raw::{RawApi, RawConfig, RawCredential};
 use super::timeout::{InvalidTimeout, RequestTimeout};
 use crate::agent::{
     InterventionSettings, InvalidParallelLimit, InvalidTurnLimit, ParallelLimit, ReorderPolicy,
     TurnLimit,
 };
-use crate::policy::{ApprovalMode, ChosenCaps, CommandRules, PolicyProfile};
+use crate::policy::{ApprovalMode, ChosenCaps, CommandNetwork, CommandRules, PolicyProfile};
 
 /// The settings that were given on the command line.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +68,10 @@ pub struct RunSettings {
     pub provider: ProviderSettings,
     /// The sandbox and the limits of approved commands.
     pub commands: CommandRules,
+    /// The presets of `[commands.network]`.
+    pub network_presets: Vec<NetworkPreset>,
+    /// The hosts of the presets on this machine; empty before [`with_presets`](Self::with_presets).
+    pub preset_hosts: Vec<PresetHosts>,
     /// The settings of the audit log.
     pub audit: AuditSettings,
     /// Secrets for requests of tools, by the host name they are for.
@@ -141,6 +146,23 @@ pub enum SettingsError {
 }
 
 impl RunSettings {
+    /// Allows the hosts of the presets. Reads files of the user and of the system, if there are
+    /// presets.
+    #[must_use]
+    pub fn with_presets(mut self, search: &PresetSearch) -> Self {
+        self.preset_hosts =
+            self.network_presets.iter().map(|preset| preset.find_hosts(search)).collect();
+        let hosts = self.preset_hosts.iter().flat_map(|found| found.hosts.keys().cloned());
+        let hosts: Vec<String> = hosts.collect();
+        if let CommandNetwork::Listed(rules) = &mut self.commands.network
+            // Presets find single hosts, which are patterns.
+            && let Ok(with_hosts) = rules.clone().with_allow(&hosts)
+        {
+            *rules = with_hosts;
+        }
+        self
+    }
+
     /// Combines all sources in their order of precedence.
     ///
     /// # Errors
@@ -183,7 +205,14 @@ impl RunSettings {
             return Err(SettingsError::AuditRequiredButOff);
         }
         Ok(Self {
-            commands: commands::resolve(raw.commands.clone())?,
+            network_presets: raw
+                .commands
+                .network
+                .as_ref()
+                .map(|network| network.get_ref().presets().to_vec())
+                .unwrap_or_default(),
+            preset_hosts: Vec::new(),
+            commands: commands::resolve(raw.commands.clone(), &|span| raw.location(span))?,
             audit,
             origins,
             caps: raw.caps(),

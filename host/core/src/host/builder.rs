@@ -9,16 +9,16 @@ use super::{
     AuditOptions, HelperProcesses, Host, HostError, IgnoreEvents, RequestSettings, policy_bounds,
 };
 use crate::agent::events::{AgentEvent, Observer};
-use crate::config::{OwnPaths, UserDirectories};
+use crate::config::{OwnPaths, UserDirectories, allow_host_always};
 use crate::model::ApiKey;
 use crate::plugins::{AcceptAll, PluginReview};
-use crate::policy::{ApprovalMode, ChosenCaps, CommandRules, Policy};
+use crate::policy::{ApprovalMode, ChosenCaps, CommandNetwork, CommandRules, Policy};
 use crate::sandbox::{
     CommandSandbox, ComponentBytes, HostCredential, HostEnvironment, InstanceAllocation,
     WasmSandbox, Workspace,
 };
 use crate::tools::{
-    Approver, InstructionRecord, PluginProvenance, ToolCatalog, builtin_components,
+    Approver, InstructionRecord, PluginProvenance, ToolCatalog, UserRuleFile, builtin_components,
 };
 
 /// A function that shows a warning or a notice to the user.
@@ -61,6 +61,7 @@ pub struct HostBuilder {
     settings: RequestSettings,
     audit: Option<AuditOptions>,
     approver: Option<Arc<dyn Approver>>,
+    rule_file: Option<PathBuf>,
     observer: Arc<dyn Observer>,
     on_warning: Option<NoticeHandler>,
     today: Arc<dyn Fn() -> String + Send + Sync>,
@@ -86,6 +87,7 @@ impl HostBuilder {
             settings: RequestSettings::default(),
             audit: None,
             approver: None,
+            rule_file: None,
             observer: Arc::new(IgnoreEvents),
             on_warning: None,
             today: Arc::new(|| jiff::Timestamp::now().strftime("%Y-%m-%d").to_string()),
@@ -188,6 +190,13 @@ impl HostBuilder {
         Self { approver: Some(approver), ..self }
     }
 
+    /// Sets the user's policy file, to which the answer
+    /// [`YesAlways`](crate::tools::ApprovalAnswer::YesAlways) adds rules. Without it, that answer
+    /// is not offered.
+    pub fn rule_file(self, file: impl Into<PathBuf>) -> Self {
+        Self { rule_file: Some(file.into()), ..self }
+    }
+
     /// Sets who sees the events of calls and requests.
     pub fn observer(self, observer: Arc<dyn Observer>) -> Self {
         Self { observer, ..self }
@@ -232,6 +241,11 @@ impl HostBuilder {
         policy_bounds::check_mode(&policy, self.mode)?;
         let home = self.environment.home.as_deref();
         let command_rules = policy_bounds::bound_commands(self.commands, &policy, home);
+        if let CommandNetwork::Listed(rules) = &command_rules.network
+            && !rules.is_empty()
+        {
+            policy.add_layer(rules.to_layer());
+        }
         let audit = policy_bounds::bound_audit(self.audit, &policy, self.directories.as_ref());
         let workspace = Workspace::open(&self.workspace, &self.environment)?;
         let workspace = Arc::new(workspace.with_protected_paths(policy.protected_paths()));
@@ -264,6 +278,7 @@ impl HostBuilder {
         let instruction_record = directories.map(|directories| {
             InstructionRecord::new(&directories.instructions(), workspace.root())
         });
+        let rule_file = self.rule_file.map(|file| open_rule_file(file, &warn));
         Ok(PreparedHost::new(PreparedParts {
             workspace: self.workspace,
             environment: self.environment,
@@ -282,11 +297,25 @@ impl HostBuilder {
             instruction_record,
             audit,
             approver: self.approver,
+            rule_file,
             observer,
             warn,
             today: self.today,
         }))
     }
+}
+
+/// Returns the policy file to which rules are added. A failure is a warning.
+fn open_rule_file(file: PathBuf, warn: &NoticeHandler) -> UserRuleFile {
+    let warn = Arc::clone(warn);
+    UserRuleFile::new(file.display().to_string(), move |rule| {
+        if let Err(error) = allow_host_always(&file, &rule.host) {
+            warn(&format!(
+                "the rule was not added, so the approval ends with this session: {error}\nhint: \
+                    add {rule}"
+            ));
+        }
+    })
 }
 
 /// Adds a plugin to the catalog, or the reason why it is refused.

@@ -15,7 +15,7 @@ use crate::sandbox::{
 use crate::session::RedactSecrets;
 use crate::tools::{
     Approver, DispatcherSettings, InstructionRecord, OutputFiles, ParallelCallSlots,
-    PluginProvenance, SessionApprovals, ToolCatalog,
+    PluginProvenance, SessionApprovals, ToolCatalog, UserRuleFile,
 };
 
 /// The number of consecutive rejections after which a request returns to the user.
@@ -49,6 +49,7 @@ pub(super) struct PreparedParts {
     pub(super) instruction_record: Option<InstructionRecord>,
     pub(super) audit: Option<AuditOptions>,
     pub(super) approver: Option<Arc<dyn Approver>>,
+    pub(super) rule_file: Option<UserRuleFile>,
     pub(super) observer: Arc<dyn Observer>,
     pub(super) warn: NoticeHandler,
     pub(super) today: Arc<dyn Fn() -> String + Send + Sync>,
@@ -185,7 +186,12 @@ impl PreparedHost {
 
     /// Creates approvals under the policy, in the mode of the host.
     pub(super) fn new_approvals(&self, approver: Option<Arc<dyn Approver>>) -> SessionApprovals {
-        SessionApprovals::new(self.parts.mode, approver).with_policy(Arc::clone(self.policy()))
+        let approvals =
+            SessionApprovals::new(self.parts.mode, approver).with_policy(Arc::clone(self.policy()));
+        match &self.parts.rule_file {
+            Some(file) => approvals.with_rule_file(file.clone()),
+            None => approvals,
+        }
     }
 
     pub(super) fn dispatcher_settings(&self, outputs: Option<OutputFiles>) -> DispatcherSettings {

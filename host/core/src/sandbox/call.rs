@@ -13,7 +13,8 @@ use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
 use super::gate::{
-    CommandChangeJudge, DelegateTask, Gate, ModeSource, PlanApprovalGate, ProgressSink,
+    CommandChangeJudge, ConnectionJudge, DelegateTask, Gate, ModeSource, PlanApprovalGate,
+    ProgressSink,
 };
 use super::http::{HostCredential, HttpContacts};
 use super::jobs::{JobRecorder, JobTable};
@@ -44,6 +45,8 @@ pub struct PluginCall {
     pub change_judge: CommandChangeJudge,
     /// The approval mode in force.
     pub mode: ModeSource,
+    /// The judge of the hosts that commands connect to.
+    pub connection_judge: ConnectionJudge,
     /// The history that makes the changes of commands undoable; `None` without undo.
     pub history: Option<Arc<UndoHistory>>,
     /// The gate that shows plans to the user.

@@ -65,6 +65,7 @@ impl CallState {
             tool,
             change_judge,
             mode,
+            connection_judge,
             history,
             grants,
             limits,
@@ -117,7 +118,7 @@ impl CallState {
                 history: history.clone(),
                 tool: tool.clone(),
             };
-            CommandAccess::new(changes, commands, limits.output)
+            CommandAccess::new(changes, commands, connection_judge, limits.output)
         };
         state.commands = CommandsHost::new(grants.commands.then(access), &state.clock);
         let job_access = || JobAccess {

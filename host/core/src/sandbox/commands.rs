@@ -13,8 +13,8 @@ use super::command_changes::{
     CommandChange, CommandChangeContext, SettleError, SettledCommand, changes_in, is_zero,
 };
 use super::contract::v0_2::commands as wit;
-use super::egress::{CommandConnection, EgressProxy};
-use super::gate::GateRuling;
+use super::egress::{CommandConnection, ConnectionRules, EgressProxy};
+use super::gate::{ConnectionJudge, Gate, GateRuling};
 use super::listed_files::{ListedChange, ListedFiles};
 use super::workspace::path_denied;
 use crate::policy::{
@@ -23,7 +23,7 @@ use crate::policy::{
 };
 use crate::terminal_escape;
 use cofferdam_confine::CommandSandbox;
-use cofferdam_confine::process::{self, CommandEnding, ProxyFactory};
+use cofferdam_confine::process::{self, CommandEnding, CommandTimeLimit, ProxyFactory};
 use cofferdam_confine::view::ViewUnavailable;
 
 /// The longest command line, 128 KiB by the WIT contract. Linux accepts no longer argument.
@@ -47,6 +47,7 @@ pub(super) struct CommandsHost {
 pub(super) struct CommandAccess {
     pub(super) changes: CommandChangeContext,
     pub(super) commands: Arc<CommandSandbox>,
+    connections: ConnectionJudge,
     /// Bytes of the result of the call.
     output_limit: usize,
 }
@@ -115,9 +116,11 @@ impl CommandAccess {
     pub(super) fn new(
         changes: CommandChangeContext,
         commands: &Arc<CommandSandbox>,
+        connections: &ConnectionJudge,
         output_limit: usize,
     ) -> Self {
-        Self { changes, commands: Arc::clone(commands), output_limit }
+        let (commands, connections) = (Arc::clone(commands), Arc::clone(connections));
+        Self { changes, commands, connections, output_limit }
     }
 
     /// Checks the line, and returns the working directory.
@@ -135,11 +138,22 @@ impl CommandAccess {
         parsed.map_err(|problem| CommandProblem::Denied(path_denied(&problem)))
     }
 
-    /// Returns the proxy for a command, if the configuration lists hosts.
-    pub(super) fn new_proxy(&self) -> Option<EgressProxy> {
+    /// Returns the proxy for a command line, if the rules list hosts. Other hosts are asked about
+    /// through this gate.
+    pub(super) fn new_proxy(
+        &self,
+        line: &str,
+        gate: &Gate,
+        limit: &CommandTimeLimit,
+    ) -> Option<EgressProxy> {
         match &self.commands.rules().network {
-            CommandNetwork::Listed(rules) => Some(EgressProxy::new(rules.clone())),
-            CommandNetwork::None | CommandNetwork::All => None,
+            CommandNetwork::Listed(_) => Some(EgressProxy::new(ConnectionRules {
+                judge: Arc::clone(&self.connections),
+                gate: Arc::clone(gate),
+                line: line.to_owned(),
+                limit: limit.clone(),
+            })),
+            CommandNetwork::None | CommandNetwork::All | CommandNetwork::Closed => None,
         }
     }
 
@@ -158,9 +172,10 @@ impl wit::Host for CommandsHost {
             return Err(denied(not_granted("run commands", "run-commands")));
         };
         let directory = access.check_line(&command.line, &command.directory)?;
-        let (proxy, max_time) = (access.new_proxy(), access.max_time());
-        let CommandAccess { changes: context, commands, output_limit } = access;
-        let CommandChangeContext { workspace, gate, .. } = &*context;
+        let access = &*access;
+        let max_time = access.max_time();
+        let CommandAccess { changes: context, commands, output_limit, .. } = access;
+        let CommandChangeContext { workspace, gate, .. } = context;
         let requested_timeout = Duration::from_nanos(command.timeout);
         if !TIMEOUTS.contains(&requested_timeout) {
             return Err(wit::CommandError::Invalid(format!(
@@ -230,11 +245,16 @@ impl wit::Host for CommandsHost {
             writes_directly: false,
         };
         debug!(level = level.name(), timeout_s = timeout.as_secs(), "command starts");
+        let limit = CommandTimeLimit::new(timeout);
+        let proxy = match permit.effect() {
+            Effect::Command { line, .. } => access.new_proxy(line, gate, &limit),
+            _ => None,
+        };
         let starter = proxy.as_ref().map(|proxy| || proxy.starter());
         let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
         let cancel = clock.cancellation();
         let mut ran_command =
-            process::run(permit, place, timeout, cancel, commands, level, starter).await;
+            process::run(permit, place, limit.clone(), cancel, commands, level, starter).await;
         if let Err(process::CommandFailure::ViewNotMounted { permit, source }) = ran_command {
             let reason = source.to_string();
             if context.is_reviewing() {
@@ -243,7 +263,7 @@ impl wit::Host for CommandsHost {
             before = Some(workspace.scan_listed_files_async().await);
             place.writes_directly = true;
             ran_command =
-                process::run(*permit, place, timeout, cancel, commands, level, starter).await;
+                process::run(*permit, place, limit, cancel, commands, level, starter).await;
             if let Ok(finished) = &mut ran_command {
                 finished
                     .notices

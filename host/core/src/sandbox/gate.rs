@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use crate::policy::{ApprovalMode, CommandChangeVerdict, Denial, Effect, FileChange, Permit};
+use crate::policy::{
+    ApprovalMode, CommandChangeVerdict, ConnectionVerdict, Denial, Effect, FileChange, HostAddress,
+    Permit,
+};
 
 /// Decides on an effect of the running call and asks the user if needed. May take as long as a
 /// person takes.
@@ -26,6 +29,18 @@ pub type CommandChangeJudge = Arc<dyn Fn(&FileChange) -> CommandChangeVerdict + 
 
 /// Returns the approval mode in force, which the user can change at any time.
 pub type ModeSource = Arc<dyn Fn() -> ApprovalMode + Send + Sync>;
+
+/// Decides about a host that a running command wants to connect to.
+pub type ConnectionJudge = Arc<dyn Fn(&HostAddress) -> ConnectionDecision + Send + Sync>;
+
+/// The decision about a host that a running command wants to connect to.
+#[derive(Clone, Debug)]
+pub struct ConnectionDecision {
+    /// Whether the command may connect.
+    pub verdict: ConnectionVerdict,
+    /// Whether a rule contains this IP address itself, rather than every host.
+    pub names_address: bool,
+}
 
 /// Shows a plan of the running call to the user. If the user accepts it, plan mode ends, and the
 /// function returns the new mode.

@@ -154,6 +154,8 @@ pub enum DecisionBasis {
     UserOnce,
     /// The user approved the effect, and its scope for the session.
     UserForScope(Option<Scope>),
+    /// The user approved the effect and its scope for all sessions, with a rule.
+    UserAlways(Option<Scope>),
 }
 
 /// The final record of a call that ran.

@@ -34,7 +34,7 @@ mod settler;
 mod structured;
 mod summary;
 
-pub use approval::{ApprovalAnswer, Approver, SessionApprovals};
+pub use approval::{ApprovalAnswer, Approver, SessionApprovals, UserRuleFile};
 pub use arguments::{ArgumentChecker, ArgumentsError};
 pub use audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, CommandChange, CommandChangeAction,

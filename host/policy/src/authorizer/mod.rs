@@ -1,11 +1,13 @@
 //! The decision about each effect of a tool.
 
 mod command_change;
+mod connection;
 mod permit;
 
 use std::sync::Arc;
 
 pub use command_change::CommandChangeVerdict;
+pub use connection::ConnectionVerdict;
 use permit::AuthorizerId;
 pub use permit::{PendingApproval, Permit, ScopeApproval};
 
@@ -98,6 +100,8 @@ pub struct Authorizer {
     policy: Arc<Policy>,
     has_approver: bool,
     approved_scopes: Vec<Scope>,
+    /// The user's policy file, to which "always" adds rules.
+    rules_file: Option<String>,
 }
 
 impl DecisionExplanation<'_> {
@@ -134,6 +138,7 @@ impl Authorizer {
             policy: Arc::default(),
             has_approver,
             approved_scopes: Vec::new(),
+            rules_file: None,
         }
     }
 
@@ -189,6 +194,7 @@ impl Authorizer {
             | Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed => effect,
         };
         let outcome = self.explain(tool, &effect).outcome;
@@ -199,6 +205,7 @@ impl Authorizer {
             DecisionOutcome::Deny(denial) => Authorization::Deny(denial),
             DecisionOutcome::Ask { scope } => {
                 let question = ApprovalQuestion {
+                    lasting: self.lasting_rule(tool, &effect),
                     tool: tool.name.to_owned(),
                     arguments: arguments.to_owned(),
                     effect,
@@ -271,6 +278,7 @@ impl Authorizer {
             Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => WorkspaceAccess::default(),
         };
@@ -305,6 +313,7 @@ impl Authorizer {
             | Effect::Input { .. }
             | Effect::Write { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed => {}
         }
         self.mode
@@ -401,6 +410,8 @@ fn no_approver_denial(tool: &str, act: &Action<'_>, finding: &ReasonedVerdict) -
         VerdictReason::Rule(_)
         | VerdictReason::Perhaps(_)
         | VerdictReason::NotListed(..)
+        | VerdictReason::UnlistedHost(..)
+        | VerdictReason::NoNetwork(_)
         | VerdictReason::Listed(_) => {
             Denial::from_verdict(DenialCode::NobodyToAsk, &what, act, finding)
         }
@@ -417,6 +428,8 @@ fn denial_for(tool: &str, effect: &Effect, act: &Action<'_>, finding: &ReasonedV
         VerdictReason::Rule(_)
         | VerdictReason::Perhaps(_)
         | VerdictReason::NotListed(..)
+        | VerdictReason::UnlistedHost(..)
+        | VerdictReason::NoNetwork(_)
         | VerdictReason::Listed(_)
         | VerdictReason::Reading => {
             let what: Vec<String> = effect.actions().iter().map(ToString::to_string).collect();

@@ -70,6 +70,27 @@ pub struct PolicyLayer {
     pub max_caps: Vec<(Option<ToolSelector>, Caps, SourceLocation)>,
 }
 
+impl PolicyLayer {
+    /// Creates a layer without rules.
+    pub(crate) fn empty(source: RuleOrigin, file: &str) -> Self {
+        Self {
+            source,
+            file: file.to_owned(),
+            profile: None,
+            modes: None,
+            rules: Vec::new(),
+            allow_lists: BTreeMap::new(),
+            minimum_sandbox: None,
+            settings: SettingRules::default(),
+            local_hosts: Vec::new(),
+            protected: ProtectionRules::default(),
+            grants: Vec::new(),
+            named_tools: Vec::new(),
+            max_caps: Vec::new(),
+        }
+    }
+}
+
 /// A rule with its verdict and its pattern.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -102,6 +123,8 @@ pub enum RulePattern {
         /// The methods that the rule covers; `None` for every method.
         methods: Option<BTreeSet<String>>,
     },
+    /// A pattern for hosts that commands connect to.
+    Connect(HostPattern),
     /// Every effect of the tool: commands, writes, HTTP requests and confirmed calls.
     Tool,
 }

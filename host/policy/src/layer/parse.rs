@@ -7,7 +7,7 @@ use toml::Spanned;
 
 use super::raw::{
     RawCapability, RawCommandRules, RawLayerCaps, RawPatternEntry, RawPatternList, RawPolicyLayer,
-    RawProtected, RawRules, RawToolRules,
+    RawProtected, RawRules, RawToolRules, split_network,
 };
 use super::{
     GrantRule, Located, PluginOrigin, PolicyLayer, PolicyLevel, PolicyRule, ProtectionRules,
@@ -85,10 +85,12 @@ impl LayerParser<'_> {
             ask,
             deny,
         } = raw.commands;
+        let (network, hosts) = split_network(network);
         let settings = SettingRules {
             audit_enabled: self.located(raw.audit.enabled),
             audit_required: self.located(raw.audit.required),
             network: self.located(network),
+            unlisted_hosts: self.located(hosts.unlisted),
             read: self.parse_list(reads, parse_path)?,
             write: self.parse_list(writes, parse_path)?,
             direct: self.parse_list(direct, |text| {
@@ -112,6 +114,7 @@ impl LayerParser<'_> {
             (ActionKind::Read, read),
             (ActionKind::Write, raw.write),
             (ActionKind::Fetch, fetch),
+            (ActionKind::Connect, hosts.lists),
         ] {
             if let Some(list) = &section.allow {
                 lists.insert(kind, self.location(&list.span()));
@@ -248,6 +251,7 @@ impl LayerParser<'_> {
                 host: HostPattern::parse(&text).map_err(bad)?,
                 methods: methods.map(|methods| self.parse_methods(&span, &methods)).transpose()?,
             },
+            ActionKind::Connect => RulePattern::Connect(HostPattern::parse(&text).map_err(bad)?),
             ActionKind::Use => RulePattern::Tool,
         };
         let tool = tool.map(|tool| self.parse_tool(&span, &tool)).transpose()?;
@@ -482,6 +486,11 @@ fn covers(rule: &PolicyRule, example: &str) -> Result<bool, String> {
             let host = HostAddress::parse(host)
                 .map_err(|problem| format!("in a test of the rule: {problem}"))?;
             on(Action::Fetch { host: &host, method })
+        }
+        ActionKind::Connect => {
+            let host = HostAddress::parse(example)
+                .map_err(|problem| format!("in a test of the rule: {problem}"))?;
+            on(Action::Connect(&host))
         }
         ActionKind::Use => on(Action::Use),
     }

@@ -67,13 +67,75 @@ pub(super) struct RawSessionRules {
 #[serde(default, deny_unknown_fields)]
 pub(super) struct RawCommandRules {
     pub(super) minimum: Option<Spanned<SandboxLevel>>,
-    pub(super) network: Option<Spanned<bool>>,
+    pub(super) network: Option<Spanned<RawNetworkRules>>,
     pub(super) read: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) write: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) direct: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) allow: Option<RawPatternList>,
     pub(super) ask: Option<RawPatternList>,
     pub(super) deny: Option<RawPatternList>,
+}
+
+/// The value of `network`: a switch, or the section `[commands.network]`.
+pub(super) enum RawNetworkRules {
+    Switch(bool),
+    Hosts(RawHostRules),
+}
+
+/// The keys of section `[commands.network]`.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct RawHostRules {
+    pub(super) allow: Option<RawPatternList>,
+    pub(super) ask: Option<RawPatternList>,
+    pub(super) deny: Option<RawPatternList>,
+    pub(super) unlisted: Option<Spanned<Verdict>>,
+}
+
+impl<'de> Deserialize<'de> for RawNetworkRules {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct SwitchOrHosts;
+        impl<'de> Visitor<'de> for SwitchOrHosts {
+            type Value = RawNetworkRules;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(
+                    "`true`, `false`, or a table with `allow`, `ask`, `deny` and `unlisted`",
+                )
+            }
+
+            fn visit_bool<E: Error>(self, value: bool) -> Result<RawNetworkRules, E> {
+                Ok(RawNetworkRules::Switch(value))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawNetworkRules, A::Error> {
+                RawHostRules::deserialize(MapAccessDeserializer::new(map))
+                    .map(RawNetworkRules::Hosts)
+            }
+        }
+        deserializer.deserialize_any(SwitchOrHosts)
+    }
+}
+
+/// The lists and the value of `[commands.network]`.
+#[derive(Default)]
+pub(super) struct HostLists {
+    pub(super) lists: RawRules,
+    pub(super) unlisted: Option<Spanned<Verdict>>,
+}
+
+/// Splits the value of `network` into the switch and the lists of hosts.
+pub(super) fn split_network(
+    value: Option<Spanned<RawNetworkRules>>,
+) -> (Option<Spanned<bool>>, HostLists) {
+    let Some(value) = value else { return (None, HostLists::default()) };
+    let span = value.span();
+    match value.into_inner() {
+        RawNetworkRules::Switch(is_on) => (Some(Spanned::new(span, is_on)), HostLists::default()),
+        RawNetworkRules::Hosts(RawHostRules { allow, ask, deny, unlisted }) => {
+            (None, HostLists { lists: RawRules { allow, ask, deny }, unlisted })
+        }
+    }
 }
 
 /// The keys of section `[write]`. `[commands]` and `[fetch]` have these lists too.

@@ -21,9 +21,11 @@ impl<'a> ActionText<'a> {
     pub(crate) fn of(act: &Action<'a>) -> Self {
         Self(match act {
             Action::Command(line) | Action::Input(line) => flatten(line),
-            Action::Read(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => {
-                Cow::Borrowed("")
-            }
+            Action::Read(_)
+            | Action::Write(_)
+            | Action::Fetch { .. }
+            | Action::Connect(_)
+            | Action::Use => Cow::Borrowed(""),
         })
     }
 }
@@ -32,7 +34,11 @@ impl<'a> RuleMatchInput<'a> {
     pub(crate) fn new(tool: ToolId<'a>, act: &'a Action<'a>, text: &'a ActionText<'a>) -> Self {
         let line = match act {
             Action::Command(line) | Action::Input(line) => Some(CommandLine::parse(line, &text.0)),
-            Action::Read(_) | Action::Write(_) | Action::Fetch { .. } | Action::Use => None,
+            Action::Read(_)
+            | Action::Write(_)
+            | Action::Fetch { .. }
+            | Action::Connect(_)
+            | Action::Use => None,
         };
         Self { tool, act, line, budget: MatchBudget::for_decision() }
     }
@@ -106,6 +112,9 @@ impl PolicyRule {
                 let by_method = methods.as_ref().is_none_or(|methods| methods.iter().any(is));
                 if by_method { host.matches(at, verdict) } else { PatternMatch::No }
             }
+            (RulePattern::Connect(pattern), Action::Connect(host)) => {
+                pattern.matches(host, verdict)
+            }
             // `use = "ask"` concerns effects, and reading has none. A denied tool cannot read
             // either.
             (RulePattern::Tool, Action::Read(_)) => {
@@ -123,11 +132,20 @@ impl PolicyRule {
                 | Action::Fetch { .. }
                 | Action::Use,
             ) => PatternMatch::Yes,
+            // The rule applied to the command that connects.
+            (RulePattern::Tool, Action::Connect(_)) => {
+                if verdict == Verdict::Deny {
+                    PatternMatch::Yes
+                } else {
+                    PatternMatch::No
+                }
+            }
             (
                 RulePattern::Command(_)
                 | RulePattern::Read(_)
                 | RulePattern::Write(_)
-                | RulePattern::Fetch { .. },
+                | RulePattern::Fetch { .. }
+                | RulePattern::Connect(_),
                 _,
             ) => PatternMatch::No,
         }

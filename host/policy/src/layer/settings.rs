@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::pattern::BaseUrl;
-use crate::{DirectDirectory, SourceLocation};
+use crate::{DirectDirectory, SourceLocation, Verdict};
 
 /// A value with its location in a policy file.
 pub type Located<T> = (T, SourceLocation);
@@ -21,6 +21,9 @@ pub struct SettingRules {
     pub audit_required: Option<Located<bool>>,
     /// Whether commands may reach the network; `false` is stricter.
     pub network: Option<Located<bool>>,
+    /// The verdict about hosts that no list under `[commands.network]` contains; `deny` is the
+    /// strictest.
+    pub unlisted_hosts: Option<Located<Verdict>>,
     /// Paths that commands may be allowed to read in addition to the default ones: only these, and
     /// paths below them.
     pub read: Option<Located<Vec<String>>>,

@@ -8,8 +8,8 @@ use crate::{ActionKind, ReasonedVerdict, Verdict, VerdictReason};
 /// All rules that cover or might cover an action.
 #[derive(Debug)]
 pub(crate) struct RuleMatches<'p> {
-    policy: &'p Policy,
-    found: Vec<(TrustLevel, &'p PolicyRule, PatternMatch)>,
+    pub(super) policy: &'p Policy,
+    pub(super) found: Vec<(TrustLevel, &'p PolicyRule, PatternMatch)>,
 }
 
 /// The result of looking up an action in an `allow` list.

@@ -13,9 +13,12 @@
 //! A change of a path in the built-in lists of instructions and of files that run code counts as
 //! covered by an `ask` rule (2).
 //!
+//! For the connections of commands, a level can also exclude a host ([`hosts`]).
+//!
 //! There are no priorities, no order and no negation. Mode `plan` applies between 1 and 2: it
 //! denies every change.
 
+mod hosts;
 mod matches;
 mod remedy;
 mod settings;
@@ -241,6 +244,7 @@ impl Policy {
                     RulePattern::Command(_)
                     | RulePattern::Write(_)
                     | RulePattern::Fetch { .. }
+                    | RulePattern::Connect(_)
                     | RulePattern::Tool => paths,
                 }
             })
@@ -264,6 +268,8 @@ pub(super) fn mode_verdict(mode: ApprovalMode, act: &Action<'_>) -> ReasonedVerd
         (_, ActionKind::Read) => {
             return ReasonedVerdict { verdict: Verdict::Allow, reason: VerdictReason::Reading };
         }
+        // No mode opens the network for commands.
+        (_, ActionKind::Connect) => Verdict::Deny,
         // HTTP requests need approval in every mode: one tool that reads and another that sends
         // could leak data together.
         (

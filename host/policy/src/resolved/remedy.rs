@@ -17,7 +17,9 @@ impl Policy {
         finding: &ReasonedVerdict,
     ) -> String {
         let mut text = match (&finding.verdict, &finding.reason) {
-            (Verdict::Ask, VerdictReason::Mode(_)) if act.kind() != ActionKind::Fetch => {
+            (Verdict::Ask, VerdictReason::Mode(_))
+                if !matches!(act.kind(), ActionKind::Fetch | ActionKind::Connect) =>
+            {
                 self.looser_mode_hint(act)
             }
             (Verdict::Deny, VerdictReason::Mode(mode)) => self.other_mode_hint(*mode),
@@ -97,7 +99,11 @@ impl Policy {
             let voice = if *voice == TrustLevel::Stranger { TrustLevel::User } else { *voice };
             trusted.add_layer_as(voice, layer.clone());
         }
-        trusted.verdict(mode, tool, act).verdict == Verdict::Allow
+        let found = trusted.verdict(mode, tool, act);
+        // A host can also be allowed because the project's list then counts as part of the user's.
+        let is_by_list =
+            act.kind() != ActionKind::Connect || matches!(found.reason, VerdictReason::Rule(_));
+        found.verdict == Verdict::Allow && is_by_list
     }
 }
 

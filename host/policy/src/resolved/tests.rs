@@ -303,14 +303,20 @@ pub(crate) fn any_layer() -> impl Strategy<Value = String> {
     };
     let used = prop::option::of(prop::sample::select(vec!["allow", "ask", "deny"]));
     let tool = prop::sample::select(vec!["bash", "\"*\"", "other"]);
-    (section(command), section(path), used, tool).prop_map(|(commands, write, used, tool)| {
+    let host = prop::sample::select(vec!["a.org", "*.b.org", "a.org:22", "*"]);
+    let unlisted = used.clone();
+    let all = (section(command), section(path), section(host), unlisted, used, tool);
+    all.prop_map(|(commands, write, hosts, unlisted, used, tool)| {
         let mut text = String::new();
-        for (name, (allow, ask, deny)) in [("commands", commands), ("write", write)] {
+        for (name, (allow, ask, deny)) in
+            [("commands", commands), ("write", write), ("commands.network", hosts)]
+        {
             text += &format!("[{name}]\n");
             for (key, list) in [("allow", allow), ("ask", ask), ("deny", deny)] {
                 text += &list.map(|list| format!("{key} = {list:?}\n")).unwrap_or_default();
             }
         }
+        text += &unlisted.map(|value| format!("unlisted = \"{value}\"\n")).unwrap_or_default();
         text + &used.map(|used| format!("[tools.{tool}]\nuse = \"{used}\"\n")).unwrap_or_default()
     })
 }
@@ -331,6 +337,14 @@ fn answers(policy: &Policy) -> Vec<ReasonedVerdict> {
     all.collect()
 }
 
+/// Returns the verdicts of a policy about connections to test hosts, in a fixed order.
+fn host_answers(policy: &Policy) -> Vec<ReasonedVerdict> {
+    let hosts = ["a.org", "x.b.org", "a.org:22", "c.org:80", "10.0.0.1"];
+    let hosts = hosts.map(|text| HostAddress::parse(text).unwrap());
+    let act = |host| policy.verdict(ApprovalMode::Auto, "bash".into(), &Action::Connect(host));
+    hosts.iter().map(act).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
@@ -347,6 +361,25 @@ proptest! {
         with.add_layer(layer(PolicyLevel::Project, &project));
         for (before, after) in answers(&without).iter().zip(&answers(&with)) {
             prop_assert!(after.verdict >= before.verdict, "{before:?} became {after:?}");
+        }
+        for (before, after) in host_answers(&without).iter().zip(&host_answers(&with)) {
+            prop_assert!(after.verdict >= before.verdict, "{before:?} became {after:?}");
+        }
+    }
+
+    #[test]
+    fn a_level_bounds_the_hosts_of_the_levels_below(
+        system in any_layer(),
+        user in any_layer(),
+    ) {
+        let mut bounded = Policy::default();
+        bounded.add_layer(layer(PolicyLevel::System, &system));
+        bounded.add_layer(layer(PolicyLevel::User, "[commands.network]\nunlisted = \"allow\""));
+        let mut both = Policy::default();
+        both.add_layer(layer(PolicyLevel::System, &system));
+        both.add_layer(layer(PolicyLevel::User, &user));
+        for (most, found) in host_answers(&bounded).iter().zip(&host_answers(&both)) {
+            prop_assert!(found.verdict >= most.verdict, "{most:?} became {found:?}");
         }
     }
 
@@ -374,7 +407,9 @@ proptest! {
                     VerdictReason::Mode(mode) => {
                         *mode != ApprovalMode::Plan || before.verdict == Verdict::Ask
                     }
-                    VerdictReason::NotListed(_, place, _) => place.file == "user.toml",
+                    VerdictReason::NotListed(_, place, _)
+                    | VerdictReason::UnlistedHost(place, _) => place.file == "user.toml",
+                    VerdictReason::NoNetwork(place) => place.is_none(),
                     VerdictReason::Rule(_)
                     | VerdictReason::Perhaps(_)
                     | VerdictReason::Listed(_)

@@ -14,13 +14,13 @@ use super::failures::{
     CheckFailure, cancellation_failure, case_failure, crash_failure, missing_refusal, state_failure,
 };
 use cofferdam::policy::{
-    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, CommandRules, Denial,
-    DenialCode, Effect, Grants, SandboxLevel, ToolId,
+    ApprovalMode, Authorization, Authorizer, CommandChangeVerdict, CommandRules, ConnectionVerdict,
+    Denial, DenialCode, Effect, Grants, SandboxLevel, ToolId,
 };
 use cofferdam::sandbox::{
-    CallFailure, CallLimits, CallReport, CommandSandbox, DeclaredTool, DelegationOutcome, Gate,
-    GateRuling, HostEnvironment, LoadedPlugin, PluginCall, Staged, StateChange, ToolState,
-    WasmSandbox, Workspace,
+    CallFailure, CallLimits, CallReport, CommandSandbox, ConnectionDecision, DeclaredTool,
+    DelegationOutcome, Gate, GateRuling, HostEnvironment, LoadedPlugin, PluginCall, Staged,
+    StateChange, ToolState, WasmSandbox, Workspace,
 };
 use cofferdam::tools::StructuredResultChecker;
 
@@ -318,6 +318,10 @@ impl ConformanceBench<'_> {
             gate: denying_gate(),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
             mode: Arc::new(|| ApprovalMode::Ask),
+            connection_judge: Arc::new(|_| ConnectionDecision {
+                verdict: ConnectionVerdict::Ask,
+                names_address: false,
+            }),
             history: None,
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
             commands: commands_stub(self.environment),

@@ -44,6 +44,13 @@ pub enum EffectRecord {
         /// The complete URL.
         url: String,
     },
+    /// A command wants to connect to a host.
+    Connect {
+        /// The host with its port.
+        host: String,
+        /// The line of the command.
+        line: String,
+    },
     /// A tool that requires approval of each call wants to run.
     Confirmed,
     /// A tool wants to end plan mode.
@@ -120,7 +127,8 @@ pub enum DecisionAuthority {
     },
     /// The approval of the user.
     User {
-        /// `once`, `scope` (for the session), or `earlier` (an earlier approval covers the effect).
+        /// `once`, `scope` (for the session), `always` (with a rule), or `earlier` (an earlier
+        /// approval covers the effect).
         user: String,
         /// The scope that the user approved for the session.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,6 +192,11 @@ pub enum ApprovedScope {
         tool: String,
         /// The HTTP method.
         method: String,
+        /// The host with its port.
+        host: String,
+    },
+    /// Connections of commands to a host.
+    Connect {
         /// The host with its port.
         host: String,
     },

@@ -5,6 +5,7 @@
 //! policy must not be writable by other users. A project policy is untrusted until the user has
 //! trusted its exact content.
 
+mod host_rule;
 mod open;
 mod trust;
 
@@ -14,6 +15,7 @@ use super::{UserDirectories, trusted_file};
 use crate::policy::{Policy, PolicyError, PolicyLayer, PolicyLevel, PolicyProfile};
 
 pub use super::trusted_file::TrustedFileError;
+pub use host_rule::{HostRuleError, allow_host_always};
 pub use open::PolicyFileOwner;
 pub use trust::{PolicyTrustError, PolicyTrustStore};
 

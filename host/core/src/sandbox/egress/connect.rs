@@ -9,7 +9,8 @@ use tokio::net::TcpStream;
 use super::EgressContext;
 use super::record::ConnectionRecord;
 use super::stream::CountedStream;
-use crate::policy::HostAddress;
+use crate::policy::{ConnectionVerdict, Denial, HostAddress};
+use crate::sandbox::gate::ConnectionDecision;
 use crate::sandbox::http::{ResolveError, resolve_host};
 
 /// The time for a connection to one address.
@@ -18,15 +19,24 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Why a program gets no connection.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum EgressRefusal {
-    /// The rules do not allow the host.
-    #[error("it is not in `allow` under [commands.network]")]
-    NotListed,
+    /// The rules or the user do not allow the host.
+    #[error("{}", describe_denial(.0))]
+    Denied(Denial),
     /// The name has an address that it must not have.
     #[error("{0}")]
     SpecialAddress(String),
     /// The server does not answer.
     #[error("{0}")]
     Unreachable(String),
+}
+
+/// How a host was allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AllowedHost {
+    /// By a rule, which may cover many hosts.
+    ByRule,
+    /// By the user, who saw exactly this host.
+    ByUser,
 }
 
 impl EgressContext {
@@ -40,14 +50,36 @@ impl EgressContext {
         connected
     }
 
+    /// Decides about a host, and asks the user if needed. The name is not looked up before, since a
+    /// lookup already sends it to others.
+    async fn decide(&self, host: &HostAddress) -> Result<AllowedHost, EgressRefusal> {
+        match (self.approvals.judge())(host).verdict {
+            ConnectionVerdict::Allow => Ok(AllowedHost::ByRule),
+            ConnectionVerdict::Ask => {
+                self.approvals.ask(host).await.map_err(EgressRefusal::Denied)?;
+                Ok(AllowedHost::ByUser)
+            }
+            ConnectionVerdict::Deny(denial) => Err(EgressRefusal::Denied(denial)),
+        }
+    }
+
     /// Resolves a host. A lookup goes on after its connection has ended, so that a program that
     /// opens and closes connections starts no more lookups than the limit.
-    async fn resolve(&self, host: &HostAddress) -> Result<Vec<SocketAddr>, ResolveError> {
-        let (host, rules) = (host.clone(), self.rules.clone());
+    async fn resolve(
+        &self,
+        host: &HostAddress,
+        allowed: AllowedHost,
+    ) -> Result<Vec<SocketAddr>, ResolveError> {
+        let (host, judge) = (host.clone(), Arc::clone(self.approvals.judge()));
         let slots = Arc::clone(&self.lookups);
         let lookup = async move {
             let _slot = slots.acquire_owned().await;
-            resolve_host(&host, |address| rules.names_address(address)).await
+            let is_named = |address: &HostAddress| {
+                let ConnectionDecision { verdict, names_address } = judge(address);
+                let is_shown = allowed == AllowedHost::ByUser && *address == host;
+                (names_address || is_shown) && !matches!(verdict, ConnectionVerdict::Deny(_))
+            };
+            resolve_host(&host, is_named).await
         };
         tokio::spawn(lookup).await.unwrap_or(Err(ResolveError::NotFound))
     }
@@ -57,10 +89,8 @@ impl EgressContext {
         host: &HostAddress,
         record: &Arc<ConnectionRecord>,
     ) -> Result<CountedStream, EgressRefusal> {
-        if !self.rules.allows(host) {
-            return Err(EgressRefusal::NotListed);
-        }
-        let addresses = self.resolve(host).await.map_err(|error| match error {
+        let allowed = self.decide(host).await?;
+        let addresses = self.resolve(host, allowed).await.map_err(|error| match error {
             ResolveError::Denied(denial) => EgressRefusal::SpecialAddress(denial.reason),
             other => EgressRefusal::Unreachable(other.to_string()),
         })?;
@@ -78,4 +108,9 @@ impl EgressContext {
         }
         Err(EgressRefusal::Unreachable(problem))
     }
+}
+
+fn describe_denial(denial: &Denial) -> String {
+    let remedy = denial.remedy.as_ref().map(|text| format!(" {text}")).unwrap_or_default();
+    format!("{}{remedy}", denial.reason)
 }

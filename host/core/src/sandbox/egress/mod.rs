@@ -1,9 +1,9 @@
-//! The proxy through which commands connect to the hosts that `[commands.network]` lists.
+//! The proxy through which commands connect to the hosts that `[commands.network]` allows.
 //!
 //! It listens in the network namespace of one command, which has no other way out, and accepts
 //! `CONNECT` and plain HTTP ([`http_proxy`]) and SOCKS5 ([`socks`]). For each connection:
 //!
-//! 1. A rule allows the host and the port that the program asked for.
+//! 1. A rule or the user allows the host and the port that the program asked for ([`approval`]).
 //! 2. The name is resolved once, and every address may be dialled, as for requests of tools.
 //! 3. The proxy dials one of these addresses.
 //! 4. The program uses the host that it asked for: the server name of TLS, and the `Host` of plain
@@ -11,6 +11,7 @@
 //!
 //! The proxy passes TLS through without reading it. Everything ends with the command.
 
+mod approval;
 mod connect;
 mod http_proxy;
 mod record;
@@ -25,7 +26,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
-use crate::policy::NetworkRules;
+pub(super) use approval::ConnectionRules;
+use approval::HostApprovals;
 use cofferdam_confine::process::StartProxy;
 pub use record::CommandConnection;
 use record::ConnectionLog;
@@ -46,7 +48,7 @@ pub(super) struct EgressProxy {
 
 /// What the connections of a command share.
 struct EgressContext {
-    rules: NetworkRules,
+    approvals: HostApprovals,
     log: ConnectionLog,
     slots: Arc<Semaphore>,
     /// The lookups of names at the same time.
@@ -55,13 +57,14 @@ struct EgressContext {
 }
 
 impl EgressProxy {
-    pub(super) fn new(rules: NetworkRules) -> Self {
+    pub(super) fn new(rules: ConnectionRules) -> Self {
+        let ended = CancellationToken::new();
         let shared = EgressContext {
-            rules,
+            approvals: HostApprovals::new(rules, ended.clone()),
             log: ConnectionLog::default(),
             slots: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)),
-            ended: CancellationToken::new(),
+            ended,
         };
         Self { shared: Arc::new(shared) }
     }

@@ -41,7 +41,7 @@ pub(super) async fn serve(context: &Arc<EgressContext>, mut stream: TcpStream) -
             tunnel::run(stream, server, &host).await
         }
         Err(EgressRefusal::Unreachable(_)) => reply(&mut stream, SocksReply::HostUnreachable).await,
-        Err(EgressRefusal::NotListed | EgressRefusal::SpecialAddress(_)) => {
+        Err(EgressRefusal::Denied(_) | EgressRefusal::SpecialAddress(_)) => {
             reply(&mut stream, SocksReply::NotAllowed).await
         }
     }

@@ -6,6 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::*;
+use crate::policy::{
+    ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, HostAddress, NetworkRules,
+    Policy, ToolId, Verdict,
+};
+use crate::sandbox::gate::{ConnectionDecision, Gate, GateRuling};
+use cofferdam_confine::process::CommandTimeLimit;
 
 /// A proxy with a server that it may reach.
 struct ProxyTest {
@@ -35,7 +41,7 @@ impl ProxyTest {
             all.iter().map(|rule| rule.replace("{port}", &port.to_string())).collect()
         };
         let rules = NetworkRules::parse(&rules(allow), &rules(deny)).expect("they are rules");
-        let proxy = EgressProxy::new(rules);
+        let proxy = EgressProxy::new(connection_rules(&rules));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("it has an address");
         let runtime = tokio::runtime::Runtime::new().expect("it starts");
@@ -69,6 +75,22 @@ impl ProxyTest {
 
     fn received(&self) -> Vec<String> {
         self.received.lock().expect("it is not poisoned").clone()
+    }
+}
+
+/// Rules without a user to ask.
+fn connection_rules(rules: &NetworkRules) -> ConnectionRules {
+    let mut policy = Policy::default();
+    policy.add_layer(rules.to_layer());
+    let authorizer = Authorizer::new(ApprovalMode::Auto, false).with_policy(Arc::new(policy));
+    ConnectionRules {
+        judge: Arc::new(move |host| ConnectionDecision {
+            verdict: authorizer.judge_connection(ToolId::new("bash", ""), host),
+            names_address: authorizer.names_address(host),
+        }),
+        gate: Arc::new(|_| panic!("nobody is asked")),
+        line: "make".to_owned(),
+        limit: CommandTimeLimit::new(Duration::from_secs(60)),
     }
 }
 
@@ -327,4 +349,146 @@ fn everything_ends_with_the_command() {
     assert_eq!(stream.read(&mut bytes).expect("it ends"), 0);
     let refused = TcpStream::connect(test.address).map(|mut stream| stream.read(&mut bytes));
     assert!(!matches!(refused, Ok(Ok(1..))), "{refused:?}");
+}
+
+/// Rules under which every host that no list contains is asked about. Each question is answered
+/// by `answer`, after a while. Returns the rules and the hosts that were asked about.
+fn asking_rules(
+    deny: &[&str],
+    answer: impl Fn(&str) -> bool + Send + Sync + 'static,
+) -> (ConnectionRules, Arc<Mutex<Vec<String>>>) {
+    let deny: Vec<String> = deny.iter().map(|rule| (*rule).to_owned()).collect();
+    let rules =
+        NetworkRules::parse(&[], &deny).expect("they are rules").with_unlisted(Verdict::Ask);
+    let mut policy = Policy::default();
+    policy.add_layer(rules.to_layer());
+    let authorizer =
+        Arc::new(Authorizer::new(ApprovalMode::Auto, true).with_policy(Arc::new(policy)));
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let (judge, log, answer) = (Arc::clone(&authorizer), Arc::clone(&asked), Arc::new(answer));
+    let gate: Gate = Arc::new(move |effect| {
+        let (authorizer, answer) = (Arc::clone(&authorizer), Arc::clone(&answer));
+        let Effect::Connect { host, line } = &effect else { panic!("{effect:?}") };
+        assert_eq!(line, "make");
+        let host = host.to_string();
+        log.lock().expect("it is not poisoned").push(host.clone());
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            match authorizer.authorize(ToolId::new("bash", ""), "{}", effect) {
+                Authorization::Ask(pending) if answer(&host) => {
+                    GateRuling::Permitted(authorizer.approve(pending).expect("a permit"))
+                }
+                _ => GateRuling::Denied(Denial::without_remedy(
+                    DenialCode::RejectedByUser,
+                    format!("the user rejected the connection to {host}."),
+                )),
+            }
+        })
+    });
+    let judge = Arc::new(move |host: &HostAddress| ConnectionDecision {
+        verdict: judge.judge_connection(ToolId::new("bash", ""), host),
+        names_address: judge.names_address(host),
+    });
+    let limit = CommandTimeLimit::new(Duration::from_secs(60));
+    (ConnectionRules { judge, gate, line: "make".to_owned(), limit }, asked)
+}
+
+fn approvals(rules: ConnectionRules) -> (Arc<HostApprovals>, CancellationToken) {
+    let ended = CancellationToken::new();
+    (Arc::new(HostApprovals::new(rules, ended.clone())), ended)
+}
+
+fn host(text: &str) -> HostAddress {
+    HostAddress::parse(text).expect(text)
+}
+
+#[tokio::test]
+async fn connections_to_one_host_ask_once_and_the_answer_counts_for_the_command() {
+    let (rules, asked) = asking_rules(&[], |host| host != "evil.org");
+    let (approvals, _ended) = approvals(rules);
+    let ask = |text: &str| {
+        let (approvals, host) = (Arc::clone(&approvals), host(text));
+        async move { approvals.ask(&host).await.map_err(|denial| denial.reason) }
+    };
+    let (first, second) = tokio::join!(ask("a.org"), ask("a.org"));
+    assert_eq!((first, second, ask("a.org").await), (Ok(()), Ok(()), Ok(())));
+    let rejected = Err("the user rejected the connection to evil.org.".to_owned());
+    assert_eq!((ask("evil.org").await, ask("evil.org").await), (rejected.clone(), rejected));
+    assert_eq!(ask("a.org:22").await, Ok(()));
+    // A connection that closes leaves its question open.
+    assert!(tokio::time::timeout(Duration::from_millis(10), ask("b.org")).await.is_err());
+    assert_eq!(ask("b.org").await, Ok(()));
+    let asked = asked.lock().expect("it is not poisoned").clone();
+    assert_eq!(asked, ["a.org", "evil.org", "a.org:22", "b.org"]);
+}
+
+#[tokio::test]
+async fn one_command_asks_about_a_limited_number_of_hosts() {
+    let (rules, asked) = asking_rules(&[], |_| false);
+    let (approvals, _ended) = approvals(rules);
+    let mut last = Ok(());
+    for number in 0..30 {
+        last = approvals.ask(&host(&format!("h{number}.org"))).await;
+    }
+    assert_eq!(last.expect_err("it is denied").code, DenialCode::TooMany);
+    assert_eq!(asked.lock().expect("it is not poisoned").len(), 20);
+}
+
+#[tokio::test]
+async fn a_question_ends_with_its_command_and_pauses_its_time() {
+    let (mut rules, _) = asking_rules(&[], |_| true);
+    rules.gate = Arc::new(|_| Box::pin(std::future::pending()));
+    let limit = rules.limit.clone();
+    let (approvals, ended) = approvals(rules);
+    let waiting = tokio::spawn({
+        let approvals = Arc::clone(&approvals);
+        async move { approvals.ask(&host("a.org")).await }
+    });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(limit.pauses(), 1);
+    ended.cancel();
+    let denial = waiting.await.expect("it ends").expect_err("it is denied");
+    assert_eq!(denial.code, DenialCode::Cancelled);
+    assert_eq!(limit.pauses(), 0);
+}
+
+#[test]
+fn what_is_asked_is_dialled_and_nothing_else() {
+    let (rules, asked) = asking_rules(&["denied.org", "127.0.0.3"], |_| true);
+    let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let port = server.local_addr().expect("it has an address").port();
+    let texts = Arc::new(Mutex::new(Vec::new()));
+    let received = Arc::clone(&texts);
+    std::thread::spawn(move || {
+        for connection in server.incoming().flatten() {
+            answer(connection, &received);
+        }
+    });
+    let proxy = EgressProxy::new(rules);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    let address = listener.local_addr().expect("it has an address");
+    let runtime = tokio::runtime::Runtime::new().expect("it starts");
+    let start = proxy.starter();
+    runtime.block_on(async { start(listener) });
+    let send = |text: String| {
+        let mut stream = TcpStream::connect(address).expect("it accepts");
+        stream.write_all(text.as_bytes()).expect("it is sent");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("it answers");
+        reply
+    };
+    let get = |host: &str| {
+        let head = format!("GET http://{host}/ HTTP/1.1\r\nhost: {host}\r\n");
+        send(format!("{head}connection: close\r\n\r\n"))
+    };
+    assert_eq!(status(&get(&format!("127.0.0.1:{port}"))), "200");
+    // A host that a rule denies is not asked about.
+    for refused in ["denied.org", "denied.org:8080", "127.0.0.3:80", "[::ffff:127.0.0.3]:80"] {
+        assert_eq!(status(&get(refused)), "403", "{refused}");
+    }
+    // The name was approved, and its address is one of this machine.
+    assert_eq!(status(&get(&format!("localhost:{port}"))), "403");
+    let asked = asked.lock().expect("it is not poisoned").clone();
+    assert_eq!(asked, [format!("127.0.0.1:{port}"), format!("localhost:{port}")]);
+    assert_eq!(texts.lock().expect("it is not poisoned").len(), 1);
 }

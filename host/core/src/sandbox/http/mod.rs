@@ -164,6 +164,7 @@ impl NetworkReach {
             | Effect::Command { .. }
             | Effect::Input { .. }
             | Effect::Write { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(Error::InternalError(Some(

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::job::{JobContext, JobDescription, JobReading};
+use super::job::{JobContext, JobDescription, JobReading, deny_all};
 use super::{Job, JobId, JobRecorder, JobStatus, JobTable, JobTableError};
 use crate::policy::{ComponentDigest, Denial, DenialCode, Effect};
 use crate::sandbox::call_state::not_granted;
@@ -12,7 +12,8 @@ use crate::sandbox::commands::{CommandAccess, CommandProblem};
 use crate::sandbox::contract::v0_2::jobs as wit;
 use crate::sandbox::gate::GateRuling;
 use cofferdam_confine::process::{
-    BackgroundStreams, CommandWorkspace, ProxyFactory, check_background, start_in_background,
+    BackgroundStreams, CommandTimeLimit, CommandWorkspace, ProxyFactory, check_background,
+    start_in_background,
 };
 
 /// The largest input, 64 KiB by the WIT contract.
@@ -114,7 +115,9 @@ impl wit::Host for JobsHost {
             true => BackgroundStreams::Terminal,
             false => BackgroundStreams::Pipes,
         };
-        let proxy = commands.new_proxy();
+        // Nobody may be there to ask about a host.
+        let no_limit = CommandTimeLimit::new(Duration::MAX);
+        let proxy = commands.new_proxy(&description.line, &deny_all(), &no_limit);
         let starter = proxy.as_ref().map(|proxy| || proxy.starter());
         let starter = starter.as_ref().map(|starter| starter as ProxyFactory<'_>);
         let started =

@@ -370,15 +370,15 @@ fn describe_ending(
     }
 }
 
-/// Returns a gate for changes that need an approval of their own. A job can end at any time, when
-/// nobody expects a question.
-fn deny_all() -> Gate {
+/// Returns a gate for what a job does while its calls have ended, when nobody expects a question:
+/// changes that need an approval of their own, and connections to hosts that no rule allows.
+pub(super) fn deny_all() -> Gate {
     Arc::new(|_| {
         let denial = Denial::new(
             DenialCode::NobodyToAsk,
-            "it needs an approval of its own, and a background command can end when nobody \
-                expects a question.",
-            "Run the command in the foreground, or make this change with another tool.",
+            "it needs an approval of its own, and nobody is asked about what a background command \
+                does.",
+            "Run the command in the foreground, or allow it with a rule.",
         );
         Box::pin(std::future::ready(GateRuling::Denied(denial)))
     })

@@ -124,6 +124,7 @@ impl Staged {
             | Effect::Command { .. }
             | Effect::Input { .. }
             | Effect::Fetch { .. }
+            | Effect::Connect { .. }
             | Effect::Confirmed
             | Effect::Plan { .. } => {
                 return Err(CommitError::NotPermitted);

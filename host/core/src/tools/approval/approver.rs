@@ -67,6 +67,9 @@ pub enum ApprovalAnswer {
     /// Approves this effect, and for the rest of the session everything in the scope of the
     /// question.
     YesForScope,
+    /// Approves like [`YesForScope`](Self::YesForScope), and adds the rule of the question to the
+    /// user's policy file.
+    YesAlways,
     /// Rejects the effect. With guidance the model continues from there; without, the request ends
     ///
     No {

@@ -1,6 +1,8 @@
 //! Approval of effects: asks the user, one dialog at a time, and remembers the approved scopes.
 
 mod approver;
+mod gates;
+mod rule_file;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -15,15 +17,14 @@ use crate::policy::{
     ApprovalMode, Authorization, Authorizer, Denial, DenialCode, Effect, PendingApproval, Permit,
     Policy, ScopeApproval,
 };
-use crate::sandbox::{
-    CommandChangeJudge, Gate, GateRuling, JobRecorder, ListedFiles, ModeSource, PlanApprovalGate,
-};
+use crate::sandbox::{GateRuling, ListedFiles};
 use crate::tools::audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,
 };
 
 pub use approver::{ApprovalAnswer, Approver};
+pub use rule_file::UserRuleFile;
 
 /// The number of denials of one call that get a record each. A guest can request denied effects as
 /// fast as it runs.
@@ -38,6 +39,8 @@ pub struct SessionApprovals {
     consecutive_rejections: AtomicU32,
     active_time: ActiveTime,
     audit_sink: OnceLock<Arc<dyn AuditSink>>,
+    /// The policy file to which "always" adds rules.
+    rule_file: Option<UserRuleFile>,
 }
 
 /// The decisions on the effects of one call.
@@ -104,6 +107,7 @@ impl SessionApprovals {
             consecutive_rejections: AtomicU32::new(0),
             active_time,
             audit_sink: OnceLock::new(),
+            rule_file: None,
         }
     }
 
@@ -116,7 +120,20 @@ impl SessionApprovals {
     #[must_use]
     pub fn with_policy(mut self, policy: Arc<Policy>) -> Self {
         let current = self.authorizer.get_mut().unwrap_or_else(PoisonError::into_inner);
-        *current = Authorizer::new(current.mode(), self.approver.is_some()).with_policy(policy);
+        let replaced = Authorizer::new(current.mode(), self.approver.is_some()).with_policy(policy);
+        *current = match &self.rule_file {
+            Some(file) => replaced.with_rules_file(file.name()),
+            None => replaced,
+        };
+        self
+    }
+
+    /// Sets the user's policy file, to which the answer "always" adds rules.
+    #[must_use]
+    pub fn with_rule_file(mut self, file: UserRuleFile) -> Self {
+        let current = self.authorizer.get_mut().unwrap_or_else(PoisonError::into_inner);
+        current.set_rules_file(file.name());
+        self.rule_file = Some(file);
         self
     }
 
@@ -183,88 +200,6 @@ impl SessionApprovals {
     /// Returns the number of rejections since the last approval.
     pub(in crate::tools) fn consecutive_rejections(&self) -> u32 {
         self.consecutive_rejections.load(Ordering::Relaxed)
-    }
-
-    /// Creates the gate that decides on the effects of a running call. It denies every effect once
-    /// the call is cancelled.
-    pub(in crate::tools) fn gate(
-        self: &Arc<Self>,
-        subject: &Arc<CallIdentity>,
-        verdicts: &Arc<Mutex<CallDecisions>>,
-        cancel: &CancellationToken,
-    ) -> Gate {
-        let (approvals, subject, verdicts, cancel) =
-            (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
-        Arc::new(move |effect| {
-            let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
-            let (verdicts, cancel) = (Arc::clone(&verdicts), cancel.clone());
-            Box::pin(async move {
-                match cancel.is_cancelled() {
-                    true => GateRuling::Denied(Denial::without_remedy(
-                        DenialCode::Cancelled,
-                        "the user cancelled the request.",
-                    )),
-                    false => approvals.authorize(&subject, effect, &cancel, &verdicts).await,
-                }
-            })
-        })
-    }
-
-    /// Creates the judge of the changes that the commands of a call make.
-    pub(in crate::tools) fn change_judge(
-        self: &Arc<Self>,
-        subject: &Arc<CallIdentity>,
-    ) -> CommandChangeJudge {
-        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
-        Arc::new(move |change| {
-            lock(&approvals.authorizer).judge_command_change(subject.tool_id(), change)
-        })
-    }
-
-    /// Creates the receiver of the records of background commands that a call starts.
-    pub(in crate::tools) fn job_recorder(
-        self: &Arc<Self>,
-        subject: &Arc<CallIdentity>,
-    ) -> JobRecorder {
-        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
-        Arc::new(move |ran| {
-            if let Some(sink) = approvals.audit_sink.get() {
-                sink.record_background_end(&subject, ran);
-            }
-        })
-    }
-
-    /// Returns what reads the mode in force.
-    pub(in crate::tools) fn mode_source(self: &Arc<Self>) -> ModeSource {
-        let approvals = Arc::clone(self);
-        Arc::new(move || approvals.mode())
-    }
-
-    /// Creates the gate that shows the plan of a running call. It ends plan mode if the user
-    /// accepts the plan.
-    pub(in crate::tools) fn plan_gate(
-        self: &Arc<Self>,
-        subject: &Arc<CallIdentity>,
-        verdicts: &Arc<Mutex<CallDecisions>>,
-        cancel: &CancellationToken,
-    ) -> PlanApprovalGate {
-        let (approvals, gate) = (Arc::clone(self), self.gate(subject, verdicts, cancel));
-        Arc::new(move |text| {
-            // The authorizer replaces `then` with the mode that follows; the guest cannot choose
-            // it.
-            let (approvals, decision) = (
-                Arc::clone(&approvals),
-                gate(Effect::Plan { text, then: ApprovalMode::default() }),
-            );
-            Box::pin(async move {
-                match decision.await {
-                    GateRuling::Permitted(permit) => {
-                        Ok(lock(&approvals.authorizer).end_plan_mode(permit))
-                    }
-                    GateRuling::Denied(denial) => Err(denial),
-                }
-            })
-        })
     }
 
     /// Decides on an effect, asks the user if needed, and records the decision before the effect
@@ -403,7 +338,30 @@ impl SessionApprovals {
                     dialog_guard: Some(dialog_guard),
                 })
             }
+            ApprovalAnswer::YesAlways => {
+                self.consecutive_rejections.store(0, Ordering::Relaxed);
+                let (permit, scope, rule) = lock(&self.authorizer).approve_always(pending)?;
+                if let (Some(rule), Some(file)) = (&rule, &self.rule_file) {
+                    file.add(rule);
+                }
+                let of_scope = scope.as_ref().map(|approval| approval.scope().clone());
+                let basis = match rule {
+                    Some(_) => DecisionBasis::UserAlways(of_scope),
+                    None => DecisionBasis::UserForScope(of_scope),
+                };
+                Ok(ApprovedEffects {
+                    permit,
+                    basis,
+                    scope_approval: scope,
+                    dialog_guard: Some(dialog_guard),
+                })
+            }
             ApprovalAnswer::No { guidance } => {
+                // The command goes on without the connection, and so does the call.
+                if let Effect::Connect { host, .. } = &pending.question().effect {
+                    let reason = format!("the user rejected the connection to {host}.");
+                    return Err(Denial::without_remedy(DenialCode::RejectedByUser, reason));
+                }
                 self.consecutive_rejections.fetch_add(1, Ordering::Relaxed);
                 let guidance = guidance.filter(|words| !words.trim().is_empty());
                 let reason = match &guidance {
@@ -438,6 +396,7 @@ fn effect_name(effect: &Effect) -> &'static str {
         Effect::Input { .. } => "input",
         Effect::Write { .. } => "write",
         Effect::Fetch { .. } => "fetch",
+        Effect::Connect { .. } => "connection",
         Effect::Confirmed => "call",
         Effect::Plan { .. } => "plan",
     }
@@ -449,6 +408,7 @@ fn basis_name(basis: &DecisionBasis) -> &'static str {
         DecisionBasis::Policy(_) => "policy",
         DecisionBasis::UserOnce => "user",
         DecisionBasis::UserForScope(_) => "user for the session",
+        DecisionBasis::UserAlways(_) => "user for all sessions",
     }
 }
 
@@ -489,6 +449,7 @@ pub(in crate::tools) fn rejection_text(
                 Effect::Fetch { method, url, .. } => {
                     write!(text, "\n- sent a {method} request to {url}")
                 }
+                Effect::Connect { host, .. } => write!(text, "\n- could connect to {host}"),
                 Effect::Confirmed => write!(text, "\n- was allowed to start"),
                 Effect::Plan { .. } => write!(text, "\n- had a plan accepted"),
             };

@@ -82,6 +82,7 @@ impl Dispatcher {
             gate: self.approvals.gate(&ready.identity, verdicts, cancel),
             change_judge: self.approvals.change_judge(&ready.identity),
             mode: self.approvals.mode_source(),
+            connection_judge: self.approvals.connection_judge(&ready.identity),
             history: self.settler.history.clone(),
             jobs: self.session_state.jobs().cloned(),
             job_recorder: self.approvals.job_recorder(&ready.identity),

@@ -1,0 +1,112 @@
+//! The functions by which the sandbox asks for decisions about a running call.
+
+use std::sync::{Arc, Mutex};
+
+use tokio_util::sync::CancellationToken;
+
+use super::{CallDecisions, SessionApprovals, lock};
+use crate::policy::{ApprovalMode, Denial, DenialCode, Effect};
+use crate::sandbox::{
+    CommandChangeJudge, ConnectionDecision, ConnectionJudge, Gate, GateRuling, JobRecorder,
+    ModeSource, PlanApprovalGate,
+};
+use crate::tools::audit_sink::CallIdentity;
+
+impl SessionApprovals {
+    /// Creates the gate that decides on the effects of a running call. It denies every effect once
+    /// the call is cancelled.
+    pub(in crate::tools) fn gate(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        cancel: &CancellationToken,
+    ) -> Gate {
+        let (approvals, subject, verdicts, cancel) =
+            (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts), cancel.clone());
+        Arc::new(move |effect| {
+            let (approvals, subject) = (Arc::clone(&approvals), Arc::clone(&subject));
+            let (verdicts, cancel) = (Arc::clone(&verdicts), cancel.clone());
+            Box::pin(async move {
+                match cancel.is_cancelled() {
+                    true => GateRuling::Denied(Denial::without_remedy(
+                        DenialCode::Cancelled,
+                        "the user cancelled the request.",
+                    )),
+                    false => approvals.authorize(&subject, effect, &cancel, &verdicts).await,
+                }
+            })
+        })
+    }
+
+    /// Creates the receiver of the records of background commands that a call starts.
+    pub(in crate::tools) fn job_recorder(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+    ) -> JobRecorder {
+        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
+        Arc::new(move |ran| {
+            if let Some(sink) = approvals.audit_sink.get() {
+                sink.record_background_end(&subject, ran);
+            }
+        })
+    }
+
+    /// Returns what reads the mode in force.
+    pub(in crate::tools) fn mode_source(self: &Arc<Self>) -> ModeSource {
+        let approvals = Arc::clone(self);
+        Arc::new(move || approvals.mode())
+    }
+
+    /// Creates the judge of the changes that the commands of a call make.
+    pub(in crate::tools) fn change_judge(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+    ) -> CommandChangeJudge {
+        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
+        Arc::new(move |change| {
+            lock(&approvals.authorizer).judge_command_change(subject.tool_id(), change)
+        })
+    }
+
+    /// Creates the judge of the hosts that the commands of a call connect to.
+    pub(in crate::tools) fn connection_judge(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+    ) -> ConnectionJudge {
+        let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
+        Arc::new(move |host| {
+            let authorizer = lock(&approvals.authorizer);
+            ConnectionDecision {
+                verdict: authorizer.judge_connection(subject.tool_id(), host),
+                names_address: authorizer.names_address(host),
+            }
+        })
+    }
+
+    /// Creates the gate that shows the plan of a running call. It ends plan mode if the user
+    /// accepts the plan.
+    pub(in crate::tools) fn plan_gate(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+        cancel: &CancellationToken,
+    ) -> PlanApprovalGate {
+        let (approvals, gate) = (Arc::clone(self), self.gate(subject, verdicts, cancel));
+        Arc::new(move |text| {
+            // The authorizer replaces `then` with the mode that follows; the guest cannot choose
+            // it.
+            let (approvals, decision) = (
+                Arc::clone(&approvals),
+                gate(Effect::Plan { text, then: ApprovalMode::default() }),
+            );
+            Box::pin(async move {
+                match decision.await {
+                    GateRuling::Permitted(permit) => {
+                        Ok(lock(&approvals.authorizer).end_plan_mode(permit))
+                    }
+                    GateRuling::Denied(denial) => Err(denial),
+                }
+            })
+        })
+    }
+}
