@@ -5,6 +5,7 @@ mod approvals;
 mod commits;
 mod entries;
 mod kills;
+mod kinds;
 mod scripts;
 
 use std::collections::BTreeMap;

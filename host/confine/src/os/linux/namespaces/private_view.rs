@@ -98,8 +98,8 @@ impl WorkspaceOverlay {
         LayerScope::open(&layer.upper, self.lower.try_clone()?)
     }
 
-    /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay any
-    /// more.
+    /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay
+    /// any more.
     ///
     /// # Errors
     /// The kernel refuses it.
