@@ -18,6 +18,7 @@ const PROGRAMS_ON_LINUX: &[(&str, &str)] = &[
     ("make", "make"),
     ("curl", "curl"),
     ("mkfifo", "coreutils"),
+    ("node", "nodejs"),
     ("npm", "npm"),
     ("openssl", "openssl"),
     ("pip3", "python3-pip"),

@@ -28,8 +28,8 @@ pub fn exec_confined_command() -> Result<(), ConfineError> {
     become_command(&mut supervisor, Vec::new())
 }
 
-/// Becomes the command like [`become_command`], in a child of the supervisor. Returns an exit code if
-/// that fails.
+/// Becomes the command like [`become_command`], in a child of the supervisor. Returns an exit code
+/// if that fails.
 pub(crate) fn execute_command(
     supervisor: &mut SupervisorLink,
     environment: Vec<(OsString, OsString)>,

@@ -95,8 +95,8 @@ pub fn supervise_command() -> Result<(), ConfineError> {
         SupervisedView::Layer(_) => {
             guard_supervisor(&order, || supervise_with_own_mounts(&order, host))
         }
-        // If the supervisor is killed, the kernel kills the command, and there is nothing to restore
-        // in the workspace.
+        // If the supervisor is killed, the kernel kills the command, and there is nothing to
+        // restore in the workspace.
         SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
             supervise(&order, &mut host, Ok(()));
             Ok(())
@@ -108,8 +108,8 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     }
 }
 
-/// Executes a request in a child that can mount an overlay, and waits for its end. If this process is
-/// killed, the kernel kills the child and the command, and there is nothing to restore.
+/// Executes a request in a child that can mount an overlay, and waits for its end. If this process
+/// is killed, the kernel kills the child and the command, and there is nothing to restore.
 fn supervise_with_own_mounts(
     order: &SupervisorRequest,
     mut host: SupervisorLink,
@@ -389,8 +389,8 @@ fn wait_for_command(
             terminate_gracefully(child, order.namespaces.as_ref());
             return Ok(CommandExitKind::Stopped);
         }
-        // The kernel does not enforce the process limit for root. Counting reads the status of every
-        // process of the machine, so that short commands end before the first time.
+        // The kernel does not enforce the process limit for root. Counting reads the status of
+        // every process of the machine, so that short commands end before the first time.
         if counted.elapsed() >= POLL_INTERVAL {
             counted = Instant::now();
             if os::count_descendants() > most {

@@ -113,7 +113,8 @@ fn a_command_and_its_folders_leave_nothing_behind() {
             .status()
             .expect("it starts");
         assert!(status.success(), "{level}");
-        assert_eq!(names(temporary.path()), 0, "{level}");
+        // The supervisor removes them after its report.
+        wait_until("nothing is left", || names(temporary.path()) == 0);
         let aside = home.path().join("state/cofferdam/set-aside");
         let left = fs::read_dir(&aside).into_iter().flatten().flatten();
         let is_left = |entry: &fs::DirEntry| match entry.file_name().to_str() {

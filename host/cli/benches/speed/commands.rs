@@ -10,6 +10,7 @@ use cofferdam::sandbox::InstanceAllocation;
 use tokio::runtime::Runtime;
 
 use crate::calls::Bench;
+use crate::daily;
 use crate::folders;
 use crate::measure::{self, Line};
 
@@ -20,8 +21,13 @@ const NEW_FILES: usize = 10_000;
 
 /// Runs the parts with these names, or all if none is selected.
 pub(crate) fn run(runtime: &Runtime, is_selected: &dyn Fn(&str) -> bool) {
-    let parts: [(&str, fn(&Runtime)); 4] =
-        [("start", start), ("files", new_files), ("build", build), ("tree", tree)];
+    let parts: [(&str, fn(&Runtime)); 5] = [
+        ("start", start),
+        ("files", new_files),
+        ("build", build),
+        ("tree", tree),
+        ("daily", daily::run),
+    ];
     let has_selection = parts.iter().any(|(name, _)| is_selected(name));
     for (_, part) in parts.iter().filter(|(name, _)| !has_selection || is_selected(name)) {
         part(runtime);
@@ -112,17 +118,17 @@ fn tree(runtime: &Runtime) {
     }
 }
 
-fn bench(level: SandboxLevel, directory: &Path) -> Bench {
+pub(crate) fn bench(level: SandboxLevel, directory: &Path) -> Bench {
     Bench::new(InstanceAllocation::Pooled, directory).with_commands(folders::commands(level))
 }
 
-fn call(bench: &Bench, runtime: &Runtime, line: &str) {
+pub(crate) fn call(bench: &Bench, runtime: &Runtime, line: &str) {
     let input = serde_json::json!({"command": line}).to_string();
     let said = bench.call(runtime, "bash", &input);
     assert!(!said.contains("exit code") && !said.contains("[sandbox]"), "{line}: {said}");
 }
 
-fn native(directory: &Path, line: &str) {
+pub(crate) fn native(directory: &Path, line: &str) {
     let ran = Command::new("sh").args(["-c", line]).current_dir(directory).output();
     assert!(ran.expect("it starts").status.success(), "{line}");
 }

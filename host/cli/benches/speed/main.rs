@@ -6,7 +6,7 @@
 //!
 //! Arguments select parts: `cargo bench -- turn` runs only `turn`. The parts are `calls`,
 //! `commands`, `turn`, `history` and `grep`. `small` leaves out the large tree of `grep`. `start`,
-//! `files`, `build` and `tree` select parts of `commands`.
+//! `files`, `build`, `tree` and `daily` select parts of `commands`.
 
 #![expect(
     clippy::print_stdout,
@@ -16,6 +16,7 @@
 
 mod calls;
 mod commands;
+mod daily;
 mod folders;
 mod history;
 mod measure;

@@ -48,8 +48,8 @@ impl LayerScope {
         Ok(Self { upper, lower, known: RefCell::default() })
     }
 
-    /// Returns whether an entry of a directory that the command can have changed is in the layer. If
-    /// not, nothing at or below it has changed.
+    /// Returns whether an entry of a directory that the command can have changed is in the layer.
+    /// If not, nothing at or below it has changed.
     pub(super) fn contains(&self, path: &Path) -> bool {
         // An error is no proof that nothing has changed.
         !matches!(stat_in(&self.upper, path), Err(Errno::NOENT))
@@ -74,8 +74,14 @@ impl LayerScope {
     pub(super) fn mode_before(&self, path: &Path, inode: u64) -> Option<u32> {
         let found = stat_in(&self.lower, path).ok()?;
         // A copied directory keeps its number if both layers are on one file system.
-        let is_same = is_directory(&found) && found.st_ino == inode;
+        let is_top = path.as_os_str().is_empty();
+        let is_same = is_directory(&found) && (is_top || found.st_ino == inode);
         is_same.then(|| found.st_mode & 0o7777)
+    }
+
+    /// Returns the inode of the workspace itself. The top of an overlay has another number.
+    pub(super) fn top_inode(&self) -> Option<u64> {
+        stat_in(&self.lower, Path::new("")).ok().map(|found| found.st_ino)
     }
 
     /// Returns what the layer has at a path whose parent shows the directory below.
@@ -150,5 +156,7 @@ mod tests {
         assert_eq!(scope.mode_before(Path::new("a"), inode("a")), Some(mode));
         assert_eq!(scope.mode_before(Path::new("a"), inode("new")), None);
         assert_eq!(scope.mode_before(Path::new("missing"), 1), None);
+        assert!(scope.mode_before(Path::new(""), 1).is_some());
+        assert_eq!(scope.top_inode(), Some(inode("")));
     }
 }

@@ -17,7 +17,7 @@ const KILLS: u64 = 200;
 /// The files that the command changes, and those that it removes.
 const FILES: usize = 60;
 /// The latest kill after the commit has begun, in microseconds.
-const MAX_DELAY_MICROS: u64 = 30_000;
+const MAX_DELAY_MICROS: u64 = 60_000;
 
 const LINE: &str = "for f in changed/*; do echo new >> $f; done; rm removed/*; mkdir -p new/a; \
     echo x > new/a/b; chmod 700 changed; rm -r tree; echo x > tree";

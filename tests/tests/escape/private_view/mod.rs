@@ -7,6 +7,7 @@ mod direct;
 mod entries;
 mod fallback;
 mod kills;
+mod kinds;
 mod limits;
 mod review;
 mod scripts;

@@ -169,8 +169,8 @@ impl<'a> ProtectionWalk<'a> {
         self
     }
 
-    /// Limits a walk after a command to the directories that the command can have changed. All other
-    /// entries count as they were.
+    /// Limits a walk after a command to the directories that the command can have changed. All
+    /// other entries count as they were.
     pub(super) fn with_scope(mut self, scope: Option<&'a LayerScope>) -> Self {
         self.scope = scope;
         if let (Some(scope), Some(before)) = (scope, self.before) {
@@ -186,7 +186,10 @@ impl<'a> ProtectionWalk<'a> {
         until: Option<Instant>,
     ) -> Result<ProtectedSnapshot, ProtectionError> {
         self.deadline = until;
-        let inode = fs::symlink_metadata(self.root).map_or(0, |metadata| metadata.ino());
+        let inode = self
+            .scope
+            .and_then(LayerScope::top_inode)
+            .unwrap_or_else(|| fs::symlink_metadata(self.root).map_or(0, |found| found.ino()));
         self.pending.push_back(WalkDirectory { inode, ..WalkDirectory::default() });
         // The links that lead to these directories may be outside the scope.
         if let (Some(_), Some(before)) = (self.scope, self.before) {

@@ -107,8 +107,8 @@ impl WorkspaceOverlay {
         Ok(unmount(self.workspace.join(path), flags)?)
     }
 
-    /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay any
-    /// more.
+    /// Unmounts the overlay, so that the workspace is visible again. Nothing may use the overlay
+    /// any more.
     ///
     /// # Errors
     /// The kernel refuses it.
