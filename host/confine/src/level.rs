@@ -1,27 +1,25 @@
 //! The sandbox level that commands get on this machine, and its known gaps.
 
+mod spawn_plan;
+
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::protocol::{
-    CommandJob, CommandPaths, CommandStreams, NamespaceMaker, NetworkAccess, SupervisedView,
-    SupervisorRequest,
+    CommandPaths, CommandStreams, NamespaceMaker, NetworkAccess, SupervisedView,
 };
-use super::snapshot::SavedPath;
 use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 use super::{journal, visible_paths, worktree};
 use crate::HostEnvironment;
-use crate::git::UserSettings;
 use crate::os;
-use crate::process::environment::command_environment;
-use crate::process::ready_supervisor::{
-    ReadySupervisor, StartedSupervisor, SupervisorProgram, SupervisorSuccessor,
-};
+use crate::process::ready_supervisor::ReadySupervisor;
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
-use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{
     CommandNetwork, CommandRules, Denial, DenialCode, DirectDirectory, ProtectedPaths, SandboxLevel,
 };
+
+pub(crate) use spawn_plan::SpawnPlan;
+use spawn_plan::may_open;
 
 /// The sandbox settings that apply to all commands of this process.
 ///
@@ -138,13 +136,6 @@ pub(crate) struct CommandLocation<'a> {
     pub(crate) protected: &'a ProtectedPaths,
     /// The directories that the command writes directly, if it has a private view.
     pub(crate) direct: &'a [DirectDirectory],
-}
-
-/// A command that is ready to be passed to a supervisor.
-pub(crate) struct SpawnPlan {
-    /// The request as one line of JSON.
-    pub(crate) request: Vec<u8>,
-    pub(crate) digest: ComponentDigest,
 }
 
 impl CommandSandbox {
@@ -413,108 +404,5 @@ impl CommandSandbox {
                 Some(NamespaceMaker::Bubblewrap(_)) | None => NetworkAccess::None,
             },
         }
-    }
-
-    /// Prepares one command in a sandbox of this kind.
-    pub(crate) fn plan_spawn(
-        &self,
-        task: CommandJob,
-        SandboxSetup { level, namespaces, view, streams }: SandboxSetup,
-        CommandLocation { workspace, directory, protected, direct }: CommandLocation<'_>,
-        network: NetworkAccess,
-    ) -> std::io::Result<SpawnPlan> {
-        if workspace.to_str().is_none() {
-            return Err(std::io::Error::other(
-                "the path of the workspace is not UTF-8; rename the directory, or choose another \
-                    workspace",
-            ));
-        }
-        let environment = &self.environment;
-        let rules = &self.rules;
-        let mut places = self.find_command_paths(rules);
-        let own = self.real_own_directories();
-        places.read.retain(|place| may_open(place, &own, rules));
-        let outer_repository = outer_repository(workspace, environment);
-        places.read.extend(outer_repository.clone());
-        let digest = task.digest();
-        let order = SupervisorRequest {
-            job: task,
-            digest: digest.clone(),
-            level,
-            program: self.program.clone(),
-            namespaces,
-            workspace: workspace.to_owned(),
-            directory: directory.to_owned(),
-            paths: places,
-            opened_paths: rules.read.iter().chain(&rules.write).cloned().collect(),
-            outer_repository,
-            home: environment.command_home().map(Path::to_owned),
-            temp_dir: SavedPath::of(&environment.temp_dir),
-            set_aside: self.set_aside.clone(),
-            network,
-            limits: rules.limits,
-            protected: protected.clone(),
-            user_settings: UserSettings::new(environment),
-            own: self.own.clone(),
-            direct: match &view {
-                SupervisedView::Layer(_) => {
-                    direct.iter().map(|path| path.as_str().into()).collect()
-                }
-                SupervisedView::Direct | SupervisedView::ReadOnly => Vec::new(),
-            },
-            view,
-            streams,
-        };
-        let mut order = serde_json::to_vec(&order)?;
-        order.push(b'\n');
-        Ok(SpawnPlan { request: order, digest })
-    }
-
-    /// Returns a supervisor that waits for its request, and what starts the next one.
-    pub(crate) fn take_supervisor(
-        &self,
-    ) -> std::io::Result<(StartedSupervisor, SupervisorSuccessor)> {
-        let program = SupervisorProgram {
-            program: self.program.clone(),
-            environment: command_environment(&self.environment.variables),
-        };
-        let started = self.ready.take_or_start(&program)?;
-        Ok((started, self.ready.successor(program)))
-    }
-}
-
-/// Returns whether commands may read a place.
-///
-/// A place with this program's own files is closed, unless the configuration names it. The
-/// configuration is checked when it is read.
-fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
-    let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
-    // A top-level directory such as `/usr` stays open even if this program's files are below it,
-    // because it holds the system's programs.
-    let is_top = real.components().count() <= 2;
-    rules.read.iter().any(|read| read == place)
-        || !own.iter().any(|own| real.starts_with(own) || !is_top && own.starts_with(&real))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_variable_opens_the_directories_of_this_program() {
-        let home = tempfile::tempdir().expect("a directory");
-        let home = home.path().canonicalize().expect("it is there");
-        let own = [home.join(".cache/cofferdam")];
-        std::fs::create_dir_all(own[0].join("toolchains")).expect("it is made");
-        std::fs::create_dir_all(home.join("bin")).expect("it is made");
-        std::os::unix::fs::symlink(&own[0], home.join("link")).expect("a link");
-        let mut rules = CommandRules::default();
-        let opens = |path: &str, rules: &CommandRules| may_open(&home.join(path), &own, rules);
-        for path in [".cache", ".cache/cofferdam", ".cache/cofferdam/toolchains", "link"] {
-            assert!(!opens(path, &rules), "{path}");
-        }
-        assert!(opens("bin", &rules) && may_open(Path::new("/usr"), &own, &rules));
-        rules.read.push(home.join(".cache"));
-        assert!(opens(".cache", &rules));
     }
 }
