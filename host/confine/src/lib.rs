@@ -4,11 +4,12 @@
 //!
 //! - The host is this program with many threads. It sends a `SupervisorRequest`, reads the output
 //!   and receives the report.
-//! - The guard is this program, restarted, with one thread. It exists if the command writes the
-//!   workspace directly, and waits for the supervisor. If the supervisor is killed, the guard kills
-//!   the remaining processes of the command and restores protected paths.
+//! - The guard is this program, restarted, with one thread. It exists if the command writes a part
+//!   of the workspace directly, and waits for the supervisor. If the supervisor is killed, the
+//!   guard kills the remaining processes of the command and restores protected paths.
 //! - The supervisor is a child of the guard, or this program, restarted, with one thread. It
-//!   creates the sandbox, kills all remaining processes of the command and restores protected paths.
+//!   creates the sandbox, kills all remaining processes of the command and restores protected
+//!   paths. The host may start it before there is a command.
 //! - The first process of the namespaces exists at the level `full` only. It is a child of the
 //!   supervisor, or bubblewrap where only that may create namespaces. In the namespaces, nothing
 //!   outside exists.

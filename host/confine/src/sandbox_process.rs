@@ -49,7 +49,7 @@ impl SandboxStart {
             Self::InDirectory(directory) => {
                 let mut link = SupervisorLink::new(link);
                 let child = os::ForkedProcess::start(move || {
-                    if let Err(error) = std::env::set_current_dir(&directory) {
+                    if let Err(error) = rustix::process::chdir(&directory) {
                         let error = ConfineError::new(ConfineStep::StartSandbox, error);
                         // If this fails too, the supervisor is gone.
                         let _ = link.send(&ChildReadiness::Failed(error.encode()));

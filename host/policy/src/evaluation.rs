@@ -234,6 +234,6 @@ mod tests {
         assert!(all.contains(&"`deny` rules") && all.contains(&"the mode"));
         all.sort_unstable();
         all.dedup();
-        assert_eq!(all.len(), 10);
+        assert_eq!(all.len(), 11);
     }
 }

@@ -228,9 +228,8 @@ mod tests {
     fn a_terminal_needs_a_background_command() {
         let (mut host, requests) = host(Vec::new());
         let answer = host.call::<Bash>(r#"{"command": "python3", "terminal": true}"#);
-        assert!(
-            matches!(answer, Err(ToolError::InvalidInput(problem)) if problem.pointer == "/terminal")
-        );
+        let Err(ToolError::InvalidInput(problem)) = answer else { panic!("{answer:?}") };
+        assert_eq!(problem.pointer, "/terminal");
         assert!(requests.borrow().is_empty());
     }
 

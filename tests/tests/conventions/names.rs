@@ -7,6 +7,7 @@ use super::sources::{host_sources, workspace_root};
 /// Types that may have the name of another type, each with the reason.
 const SHARED_NAMES: &[(&str, &str)] = &[
     ("Data", "an associated type of `HasData`"),
+    ("DetachedOverlay", "one for each operating system"),
     ("DirectMount", "one for each operating system"),
     ("Err", "an associated type of `FromStr`"),
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),

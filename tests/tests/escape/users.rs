@@ -55,7 +55,7 @@ fn an_ordinary_user_is_as_safe_as_root() {
         .expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
-        output.status.success() && said.contains("22 passed"),
+        output.status.success() && said.contains("23 passed"),
         "{said}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );

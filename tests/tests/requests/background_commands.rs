@@ -111,7 +111,8 @@ fn the_end_of_the_session_ends_background_commands_and_keeps_their_changes() {
 #[test]
 fn a_pseudo_terminal_is_one_and_interrupts_its_programs() {
     let start = json!({
-        "command": "export PATH=/usr/bin:/bin; test -t 0 && test -t 1 && test -t 2 && stty size && tty >/dev/null; \
+        "command": "export PATH=/usr/bin:/bin; test -t 0 && test -t 1 && test -t 2 && stty size; \
+            tty >/dev/null; \
             exec python3 -iqu",
         "background": true,
         "terminal": true,

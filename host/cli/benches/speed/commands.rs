@@ -19,9 +19,12 @@ const TREE_FILES: usize = 100_000;
 /// The files that a command creates in one new directory.
 const NEW_FILES: usize = 10_000;
 
+/// A part of the benchmark, with its name.
+type BenchPart = (&'static str, fn(&Runtime));
+
 /// Runs the parts with these names, or all if none is selected.
 pub(crate) fn run(runtime: &Runtime, is_selected: &dyn Fn(&str) -> bool) {
-    let parts: [(&str, fn(&Runtime)); 5] = [
+    let parts: [BenchPart; 5] = [
         ("start", start),
         ("files", new_files),
         ("build", build),

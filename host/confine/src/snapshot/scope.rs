@@ -76,7 +76,7 @@ impl LayerScope {
         // A copied directory keeps its number if both layers are on one file system.
         let is_top = path.as_os_str().is_empty();
         let is_same = is_directory(&found) && (is_top || found.st_ino == inode);
-        is_same.then(|| found.st_mode & 0o7777)
+        is_same.then_some(found.st_mode & 0o7777)
     }
 
     /// Returns the inode of the workspace itself. The top of an overlay has another number.

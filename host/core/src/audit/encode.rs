@@ -13,7 +13,7 @@ use crate::policy::{
     self, AllowBasis, ChangeKind, CommandScope, Denial, ReasonedVerdict, SourceLocation, Verdict,
     VerdictReason,
 };
-use crate::sandbox::RanCommand;
+use crate::tools::RanCommand;
 use crate::tools::{
     self, CallIdentity, CommandChange, CommandEnding, DecisionBasis, DecisionRecord, HttpContacts,
     RecordedOutcome,

@@ -10,8 +10,8 @@ use super::{AuditError, AuditLogName, AuditStore, encode};
 use crate::agent::events::{AgentEvent, Observer};
 use crate::conversation::ToolCall;
 use crate::policy::{ApprovalMode, SandboxLevel};
-use crate::sandbox::RanCommand;
 use crate::session::{RedactSecrets, SessionId};
+use crate::tools::RanCommand;
 use crate::tools::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,

@@ -146,6 +146,8 @@ impl RunSettings {
             &origins.audit_required,
         );
         let (chosen, chosen_minimum) = (self.commands.network.name(), self.commands.minimum);
+        let direct: Vec<_> =
+            describe_direct(&self.commands.direct, &origins.direct, policy).collect();
         self.commands = self.commands.with_policy(policy);
         let network = self.commands.network.name();
         let by_hosts = || policy.hosts_ruled_by().filter(|_| chosen != network);
@@ -156,7 +158,7 @@ impl RunSettings {
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
         let write = |path: &str| policy.write_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
-        all.extend(describe_direct(&self.commands.direct, &origins.direct, policy));
+        all.extend(direct);
         let required_by = self.commands.required_by.clone();
         all.push(setting_in_force(
             "commands.minimum",

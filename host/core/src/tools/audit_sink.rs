@@ -10,12 +10,12 @@ use crate::conversation::{ResultStatus, ToolCall};
 use crate::policy::{
     AllowBasis, ApprovalMode, Denial, DenialCode, Effect, Grants, Scope, Tier, ToolId,
 };
+use crate::sandbox::ComponentDigest;
 /// The effects of a call, as its sandbox observed them.
 pub use crate::sandbox::{
     CommandChange, CommandChangeAction, CommandConnection, CommandEnding, HttpContact,
-    HttpContacts, LayerEntryKind, TouchedPaths,
+    HttpContacts, LayerEntryKind, RanCommand, TouchedPaths,
 };
-use crate::sandbox::{ComponentDigest, RanCommand};
 
 /// A destination of audit records.
 pub trait AuditSink: Send + Sync {

@@ -45,6 +45,9 @@ fn lists_of_hosts_open_exact_hosts_and_ports() {
     }
 }
 
+/// Policy files by level, and the verdicts about two hosts.
+type HostCase<'a> = (&'a [(PolicyLevel, &'a str)], [Verdict; 2]);
+
 #[test]
 fn the_strictest_level_decides_about_a_host() {
     let allow = "allow = [\"a.org\"]";
@@ -54,7 +57,7 @@ fn the_strictest_level_decides_about_a_host() {
     let all = "unlisted = \"allow\"";
     use Verdict::{Allow, Ask, Deny};
     // The levels, and the verdicts about a.org and b.org.
-    let table: &[(&[(PolicyLevel, &str)], [Verdict; 2])] = &[
+    let table: &[HostCase<'_>] = &[
         (&[], [Deny, Deny]),
         (&[(User, "deny = [\"b.org\"]")], [Deny, Deny]),
         (&[(User, allow)], [Allow, Deny]),
