@@ -2,6 +2,7 @@
 //! the feature `commands` is disabled.
 
 use std::path::PathBuf;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::Pid;

@@ -42,6 +42,7 @@ impl LayerScope {
     ///
     /// # Errors
     /// The directory cannot be opened.
+    #[allow(dead_code, reason = "only systems with overlays open one")]
     pub(crate) fn open(upper: &Path, lower: OwnedFd) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let upper = openat(rustix::fs::CWD, upper, flags, Mode::empty())?;
