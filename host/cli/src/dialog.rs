@@ -203,7 +203,7 @@ pub(super) fn describe(
                 format!("{tool} wants to run this command{place}{lifetime}, {sandbox}:");
             pages.push_text(line);
         }
-        Effect::Input { line, text } => {
+        Effect::Input { line, text, .. } => {
             let line = terminal_escape::escape_line(line, MAX_SHOWN_LINE_LEN);
             pages.headline =
                 format!("{tool} wants to send this input to the background command `{line}`:");

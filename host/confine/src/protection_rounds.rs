@@ -64,16 +64,19 @@ pub(super) fn restore_protected_paths(
                 restoration.add_notice(|| notice);
             }
         }
-        let capture = |scope| {
+        let capture = || {
             let until = Instant::now() + SEARCH_TIMEOUT;
             let seen = (&opened, scope);
             ProtectedSnapshot::capture_after(root, protected, keeping, before, seen, until)
         };
-        let mut after = capture(scope)?;
+        let mut after = capture()?;
         // Entries that the command removed are counted only by a search of everything.
-        if scope.is_some() && after.growth.exceeds_limit(MAX_ENTRIES) {
+        if let Some(scope) = scope
+            && after.growth.exceeds_limit(MAX_ENTRIES)
+        {
             after.restore_modes(root, before);
-            after = capture(None)?;
+            scope.cover_all();
+            after = capture()?;
         }
         after.growth.is_truncated |= opened.is_truncated();
         if !after.moved.is_empty() && !is_moved_back {

@@ -275,12 +275,10 @@ fn handle_request(
             let failed = ConfineError::at::<std::io::Error>;
             let view = direct.as_ref().map(|direct| &direct.view);
             notices.extend(view.and_then(|view| view.describe_changes(&order.workspace)));
-            // The layer does not show changes in directories that the command writes directly.
-            let scope = match direct {
-                None => Some(overlay.scope(&paths).map_err(failed(ConfineStep::CheckChanges))?),
-                Some(_) => None,
-            };
-            let restored = restore(scope.as_ref());
+            let mounted = view.map(|view| view.mounted().to_vec()).unwrap_or_default();
+            let scope =
+                overlay.scope(&paths, mounted).map_err(failed(ConfineStep::CheckChanges))?;
+            let restored = restore(Some(&scope));
             notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
             notices.extend(end_record(unfinished));
             // The kernel writes all changes of the file system to the disk when the overlay ends,

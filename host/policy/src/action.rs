@@ -100,7 +100,7 @@ impl Effect {
     pub fn actions(&self) -> Vec<Action<'_>> {
         match self {
             Self::Command { line, .. } => vec![Action::Command(line)],
-            Self::Input { text, .. } => vec![Action::Input(text)],
+            Self::Input { ruled, .. } => vec![Action::Input(ruled)],
             Self::Write { changes, confirm } => {
                 let known = changes.paths().map(|path| Action::Write(Some(path)));
                 // A change always has a path. If one ever had none, it would count as a write to

@@ -31,6 +31,10 @@ pub enum Effect {
         line: String,
         /// The text, which a shell or an interpreter could run as code.
         text: String,
+        /// The unfinished line that was sent before, followed by the text and without its last line
+        /// break. Rules apply to this.
+        #[serde(skip)]
+        ruled: String,
     },
     /// Applies exactly these changes to the workspace. The changes are staged; the workspace is
     /// still unchanged.

@@ -246,3 +246,17 @@ fn a_killed_host_leaves_no_process_and_no_change() {
     }
     assert!(!home.has_file("file"));
 }
+
+#[test]
+fn a_denied_input_stays_denied_if_it_is_sent_in_parts() {
+    let home = new_home().with_file("kept", "");
+    home.write_file("config/cofferdam/policy.toml", "[commands]\ndeny = [\"rm *\"]\n");
+    let write = |text: &str| jobs(json!({"action": "write", "id": 1, "text": text}));
+    let (_, results) = run_calls(
+        &home,
+        vec![background("sh"), write("echo one\n"), write("r"), write("m kept\n")],
+    );
+    assert!(results[1].contains("one"), "an input that no rule covers: {results:?}");
+    assert!(results[3].contains("denied (policy)"), "{results:?}");
+    assert!(home.has_file("kept"));
+}

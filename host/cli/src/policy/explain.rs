@@ -305,7 +305,8 @@ fn effect_of(act: &Action<'_>) -> Option<Effect> {
     match act {
         Action::Use | Action::Read(_) => None,
         Action::Input(text) => {
-            Some(Effect::Input { line: String::new(), text: (*text).to_owned() })
+            let (text, ruled) = ((*text).to_owned(), (*text).to_owned());
+            Some(Effect::Input { line: String::new(), text, ruled })
         }
         Action::Command(line) => {
             let (line, directory) = ((*line).to_owned(), WorkspacePath::root());

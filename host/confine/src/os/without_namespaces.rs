@@ -32,7 +32,7 @@ impl WorkspaceOverlay {
         Err(std::io::ErrorKind::Unsupported.into())
     }
 
-    pub(crate) fn scope(&self, _: &LayerPaths) -> std::io::Result<LayerScope> {
+    pub(crate) fn scope(&self, _: &LayerPaths, _: Vec<PathBuf>) -> std::io::Result<LayerScope> {
         match *self {}
     }
 

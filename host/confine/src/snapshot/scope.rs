@@ -1,6 +1,6 @@
 //! The part of a workspace that a command with a private view can have changed.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::io;
@@ -22,6 +22,10 @@ use crate::view::is_opaque;
 pub(crate) struct LayerScope {
     upper: OwnedFd,
     lower: OwnedFd,
+    /// The directories that the command wrote directly, which the layer does not show.
+    direct: Vec<PathBuf>,
+    /// Whether a search leaves out nothing.
+    covers_all: Cell<bool>,
     /// What the layer has at these paths.
     known: RefCell<HashMap<PathBuf, LayerPath>>,
 }
@@ -38,26 +42,34 @@ enum LayerPath {
 }
 
 impl LayerScope {
-    /// Opens the upper directory of a layer. `lower` is the workspace below.
+    /// Opens the upper directory of a layer. `lower` is the workspace below, and `direct` are the
+    /// directories that the command wrote directly.
     ///
     /// # Errors
     /// The directory cannot be opened.
     #[allow(dead_code, reason = "only systems with overlays open one")]
-    pub(crate) fn open(upper: &Path, lower: OwnedFd) -> io::Result<Self> {
+    pub(crate) fn open(upper: &Path, lower: OwnedFd, direct: Vec<PathBuf>) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let upper = openat(rustix::fs::CWD, upper, flags, Mode::empty())?;
-        Ok(Self { upper, lower, known: RefCell::default() })
+        let (covers_all, known) = (Cell::new(false), RefCell::default());
+        Ok(Self { upper, lower, direct, covers_all, known })
     }
 
     /// Returns whether an entry of a directory that the command can have changed is in the layer.
     /// If not, nothing at or below it has changed.
     pub(super) fn contains(&self, path: &Path) -> bool {
+        if self.covers_all.get() || self.meets_direct(path) {
+            return true;
+        }
         // An error is no proof that nothing has changed.
         !matches!(stat_in(&self.upper, path), Err(Errno::NOENT))
     }
 
     /// Returns whether nothing at or below a path has changed.
     pub(super) fn is_unchanged(&self, path: &Path) -> bool {
+        if self.covers_all.get() || self.meets_direct(path) {
+            return false;
+        }
         let mut above: Vec<&Path> = path.ancestors().collect();
         above.reverse();
         for part in above.into_iter().filter(|part| !part.as_os_str().is_empty()) {
@@ -68,6 +80,21 @@ impl LayerScope {
             }
         }
         false
+    }
+
+    /// Makes later searches leave out nothing.
+    pub(crate) fn cover_all(&self) {
+        self.covers_all.set(true);
+    }
+
+    /// Returns whether a search leaves out nothing.
+    pub(super) fn covers_all(&self) -> bool {
+        self.covers_all.get()
+    }
+
+    /// Returns whether a path is in a directory that the command wrote directly, or above one.
+    fn meets_direct(&self, path: &Path) -> bool {
+        self.direct.iter().any(|direct| path.starts_with(direct) || direct.starts_with(path))
     }
 
     /// Returns the permissions that a directory had before the command, or `None` if it is another
@@ -140,7 +167,8 @@ mod tests {
         mknodat(CWD, layer("gone"), FileType::CharacterDevice, Mode::empty(), 0)
             .expect("a whiteout");
         let open = openat(CWD, lower.path(), OFlags::PATH, Mode::empty()).expect("it opens");
-        let scope = LayerScope::open(upper.path(), open).expect("it opens");
+        let scope = LayerScope::open(upper.path(), open, vec!["elsewhere/direct".into()]);
+        let scope = scope.expect("it opens");
         for path in ["a/kept", "a/kept/below", "a/merged/kept", "elsewhere/deep"] {
             assert!(scope.is_unchanged(Path::new(path)), "{path}");
             assert!(!scope.contains(Path::new(path)), "{path}");
@@ -151,6 +179,11 @@ mod tests {
         }
         for path in ["other", "other/inner"] {
             assert!(!scope.is_unchanged(Path::new(path)), "{path}");
+        }
+        // The layer does not show what was written directly.
+        for path in ["elsewhere", "elsewhere/direct", "elsewhere/direct/a"] {
+            assert!(!scope.is_unchanged(Path::new(path)), "{path}");
+            assert!(scope.contains(Path::new(path)), "{path}");
         }
         let inode = |path: &str| fs::metadata(lower.path().join(path)).expect("it is there").ino();
         let mode = fs::metadata(lower.path().join("a")).expect("it is there").mode() & 0o7777;

@@ -140,6 +140,11 @@ impl DirectView {
         false
     }
 
+    /// Returns the mounted directories, relative to the workspace.
+    pub(crate) fn mounted(&self) -> &[PathBuf] {
+        &self.mounted
+    }
+
     /// Removes the directories that were created for the view and are still empty. The overlay must
     /// be unmounted.
     pub(crate) fn remove_empty(&self, workspace: &Path) {

@@ -40,6 +40,9 @@ pub enum ViewUnavailable {
         escape_line(&.0.display().to_string(), MAX_SHOWN_PATH_LEN)
     )]
     MountBelow(PathBuf),
+    /// The directory for the changes of commands is in the workspace, which an overlay cannot show.
+    #[error("the directory for the changes of commands is in the workspace")]
+    InsideWorkspace,
     /// The operating system reported an error.
     #[error("{0}")]
     Io(String),
@@ -51,5 +54,10 @@ pub enum ViewUnavailable {
 /// # Errors
 /// The reason why commands have to write this workspace directly.
 pub fn check_workspace(workspace: &Path, layers: &Path) -> Result<(), ViewUnavailable> {
+    // The directory may not exist yet.
+    let real = layers.ancestors().find_map(|above| above.canonicalize().ok());
+    if real.is_some_and(|real| real.starts_with(workspace)) {
+        return Err(ViewUnavailable::InsideWorkspace);
+    }
     os::check_private_view(workspace, layers)
 }

@@ -9,6 +9,7 @@
 
 use std::io::{self, BufRead};
 
+use crate::bounded_json;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
@@ -111,6 +112,8 @@ impl HashChain {
         if hash_content(content) != hash {
             return Err(broken("was changed: its hash does not match".into()));
         }
+        // A parsed value takes far more memory than its text.
+        bounded_json::check(content).map_err(|error| broken(format!("cannot be read: {error}")))?;
         let record: Map<String, Value> = serde_json::from_str(&format!("{content}}}"))
             .map_err(|error| broken(format!("is not a valid record: {error}")))?;
         match record.get("n").and_then(Value::as_u64) {

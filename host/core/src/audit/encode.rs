@@ -65,7 +65,7 @@ fn encode_effect(
             directory: directory.as_str().to_owned(),
             background: *background,
         },
-        policy::Effect::Input { line, text } => {
+        policy::Effect::Input { line, text, .. } => {
             EffectRecord::Input { line: redact_and_cut(line), text: redact_and_cut(text) }
         }
         policy::Effect::Write { changes, confirm } => EffectRecord::Write {

@@ -18,11 +18,14 @@ impl OwnPaths {
         let plugins = PluginPaths::next_to(configuration);
         let system =
             Path::new(policy::SYSTEM_POLICY).parent().unwrap_or(Path::new(policy::SYSTEM_POLICY));
-        let all = directories.all().into_iter().chain([plugins.lock_file(), configuration, system]);
-        Self {
-            all: all.map(resolve_links).collect(),
-            confidential: directories.confidential().map(resolve_links).to_vec(),
-        }
+        let (policy_file, plugin_dir) = (directories.policy_file(), plugins.plugin_dir());
+        // Each of these can be a link, such as one into a directory with settings of many programs.
+        let files =
+            [plugins.lock_file(), configuration, &policy_file, &plugin_dir, system].into_iter();
+        let all = directories.all().into_iter().chain(files);
+        let mut all: Vec<PathBuf> = all.flat_map(link_chain).collect();
+        all.dedup();
+        Self { all, confidential: directories.confidential().map(resolve_links).to_vec() }
     }
 
     /// Returns an iterator over all paths.
@@ -44,6 +47,25 @@ impl OwnPaths {
 fn first_overlapping<'a>(own: &'a [PathBuf], path: &Path) -> Option<&'a Path> {
     let path = resolve_links(path);
     own.iter().find(|own| own.starts_with(&path) || path.starts_with(own)).map(PathBuf::as_path)
+}
+
+/// The number of links that are followed from one path, as in the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Returns the absolute path without links, and the path of each link on the way from its last part
+/// on: whoever changes one of them changes what the path leads to.
+fn link_chain(path: &Path) -> Vec<PathBuf> {
+    let mut chain = vec![resolve_links(path)];
+    let mut link = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for _ in 0..MAX_LINKS {
+        let (Some(above), Some(name)) = (link.parent(), link.file_name()) else { break };
+        let above = resolve_links(above);
+        let place = above.join(name);
+        let Ok(target) = place.read_link() else { break };
+        chain.push(place);
+        link = above.join(target);
+    }
+    chain
 }
 
 /// Returns the absolute path without links; its last parts do not have to exist.
@@ -80,6 +102,27 @@ mod tests {
         .map_err(|error| error.to_string())?;
         raw.check_own_paths(&OwnPaths::new(&directories, &directories.config_file()))
             .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_policy_that_is_a_link_counts_with_every_link_and_its_target() {
+        let temp = tempfile::tempdir().expect("a directory");
+        let home = temp.path().canonicalize().expect("it is there");
+        let directories = UserDirectories::under_home(&home);
+        fs::create_dir_all(home.join(".config/cofferdam")).expect("it can be made");
+        fs::create_dir_all(home.join("dotfiles/real")).expect("it can be made");
+        fs::write(home.join("dotfiles/real/p.toml"), "").expect("it is written");
+        symlink("real/p.toml", home.join("dotfiles/policy.toml")).expect("a link");
+        symlink(home.join("dotfiles/policy.toml"), directories.policy_file()).expect("a link");
+        let own = OwnPaths::new(&directories, &directories.config_file());
+        for path in ["dotfiles/policy.toml", "dotfiles/real/p.toml"] {
+            assert!(own.iter().any(|own| *own == home.join(path)), "{path}: {own:?}");
+        }
+        let elsewhere = home.join("conf/my.toml");
+        let own = OwnPaths::new(&directories, &elsewhere);
+        for path in ["conf/my.toml", "conf/cofferdam.lock", "conf/plugins"] {
+            assert!(own.iter().any(|own| *own == home.join(path)), "{path}: {own:?}");
+        }
     }
 
     #[test]

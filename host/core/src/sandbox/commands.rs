@@ -10,7 +10,7 @@ use tracing::debug;
 use super::call_state::not_granted;
 use super::clock::CallClock;
 use super::command_changes::{
-    CommandChange, CommandChangeContext, SettleError, SettledCommand, changes_in, is_zero,
+    CommandChange, CommandChangeContext, SettleError, SettledCommand, is_zero,
 };
 use super::contract::v0_2::commands as wit;
 use super::egress::{CommandConnection, ConnectionRules, EgressProxy};
@@ -284,7 +284,6 @@ impl wit::Host for CommandsHost {
                 if finished.changes.is_some() && finished.stderr.contains(CROSS_DEVICE_TEXT) {
                     finished.notices.push(CROSS_DEVICE_HINT.to_owned());
                 }
-                let in_layer = finished.changes.is_some();
                 let mut settled = match finished.changes.take() {
                     Some(changes) => match context.settle(changes).await {
                         Ok(settled) => settled,
@@ -300,9 +299,9 @@ impl wit::Host for CommandsHost {
                 if let Some(before) = before {
                     let after = workspace.scan_listed_files_async().await;
                     let mut listed = after.changes_since(&before);
-                    if in_layer {
-                        listed = changes_in(listed, &direct);
-                    }
+                    // The others were written directly, perhaps at the end of a link from elsewhere.
+                    let is_known = |path: &str| settled.listed.iter().any(|one| one.path == path);
+                    listed.retain(|change| !is_known(&change.path));
                     settled.notices.extend(describe_changes(&listed, &before, &after));
                     settled.listed.extend(listed);
                 }

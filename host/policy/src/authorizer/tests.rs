@@ -518,13 +518,15 @@ fn input_of_a_background_command_follows_the_mode_and_strict_rules_but_no_allow_
         (ApprovalMode::Auto, "cd x\ngit -C . push\n", Verdict::Deny),
     ] {
         let authorizer = Authorizer::new(mode, true).with_policy(Arc::clone(&policy));
-        let effect = Effect::Input { line: "python3 -i".into(), text: text.into() };
+        let (text, ruled) = (text.to_owned(), text.trim_end().to_owned());
+        let effect = Effect::Input { line: "python3 -i".into(), text, ruled };
         let explanation = authorizer.explain(ToolId::new("jobs", ""), &effect);
-        assert_eq!(explanation.outcome.verdict(), expected, "{mode} {text:?}");
+        assert_eq!(explanation.outcome.verdict(), expected, "{mode} {effect:?}");
         assert_eq!(effect.scope("jobs"), None, "each input needs its own approval");
     }
     let free = Authorizer::new(ApprovalMode::Auto, true);
-    let effect = Effect::Input { line: "sh".into(), text: "rm x\n".into() };
+    let (text, ruled) = ("rm x\n".to_owned(), "rm x".to_owned());
+    let effect = Effect::Input { line: "sh".into(), text, ruled };
     let outcome = free.explain(ToolId::new("jobs", ""), &effect).outcome;
     assert_eq!(outcome.verdict(), Verdict::Allow);
 }

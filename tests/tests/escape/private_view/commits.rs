@@ -42,10 +42,14 @@ type Conflict = (&'static str, fn(&TestHome));
 
 #[test]
 fn a_file_that_somebody_else_changed_meanwhile_is_a_conflict_and_nothing_is_committed() {
-    let conflicts: [Conflict; 4] = [
+    let conflicts: [Conflict; 5] = [
         ("echo command > file", |home| home.write_file("workspace/file", "editor\n")),
         ("rm file", |home| home.write_file("workspace/file", "editor\n")),
         ("echo command > new", |home| home.write_file("workspace/new", "editor\n")),
+        ("chmod 755 file", |home| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+            fs::set_permissions(home.workspace().join("file"), mode).expect("it is set");
+        }),
         ("rm -r d", |home| home.write_file("workspace/d/e/inner", "editor\n")),
     ];
     for (number, (line, change)) in conflicts.into_iter().enumerate() {
@@ -251,4 +255,28 @@ fn a_diff_shows_what_commands_and_tools_changed() {
     assert_eq!(home.run(&["undo"]).exit_code, 0);
     let after = home.run(&["diff"]).stdout;
     assert!(after.contains("+2\n") && !after.contains("by a tool"), "{after}");
+}
+
+#[test]
+fn a_command_cannot_create_the_policy_that_the_next_start_obeys() {
+    let home = home();
+    let at = home.workspace().join("cfg");
+    let line = "mkdir -p cfg/cofferdam other; echo x > cfg/cofferdam/policy.toml; echo x > other/x";
+    let mut command = call(&home, line);
+    command.env("XDG_CONFIG_HOME", &at);
+    let ran = home.start(command).wait_for_exit();
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(!home.has_file("cfg/cofferdam/policy.toml") && home.has_file("other/x"), "{said}");
+    assert!(said.contains("a file of Cofferdam itself"), "{said}");
+}
+
+#[test]
+fn a_state_directory_in_the_workspace_rules_out_a_private_view() {
+    let home = home();
+    let state = home.workspace().join(".state");
+    let mut command = call(&home, "echo x > file");
+    command.env("XDG_STATE_HOME", &state);
+    let ran = home.start(command).wait_for_exit();
+    assert_eq!(ran.exit_code, 0, "{ran:?}");
+    assert!(home.has_file("file"), "it was written directly: {ran:?}");
 }

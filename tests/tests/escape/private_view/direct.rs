@@ -262,3 +262,25 @@ fn supervisors_of(host: u32) -> Vec<i32> {
     }
     found
 }
+
+#[test]
+fn a_new_directory_that_is_too_deep_leaves_a_direct_directory() {
+    let home = home_with_direct(r#"["target"]"#).with_file("target/old", "old\n");
+    let make = "import os, subprocess\nos.chdir('target'); os.mkdir('deep'); os.chdir('deep')\n\
+        for _ in range(20): os.mkdir('d' * 200); os.chdir('d' * 200)\n\
+        subprocess.run(['git', 'init', '-q', '.'])\nopen('.git/hooks/pre-commit', 'w').write('x')\n";
+    home.write_file("workspace/deep.py", make);
+    let ran = home.start(call(&home, "PATH=/usr/bin:/bin python3 deep.py")).wait_for_exit();
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(!home.has_file("target/deep") && home.has_file("target/old"), "{said}");
+    assert!(!said.contains("COULD NOT"), "{said}");
+}
+
+#[test]
+fn instruction_files_that_are_links_into_a_direct_directory_are_named() {
+    let home = home_with_direct(r#"["target"]"#).with_file("target/agents.txt", "good\n");
+    symlink("target/agents.txt", home.workspace().join("AGENTS.md")).expect("a link");
+    let ran = home.start(call(&home, "echo evil > target/agents.txt")).wait_for_exit();
+    let said = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(said.contains("changed AGENTS.md"), "{said}");
+}

@@ -113,7 +113,8 @@ impl ProtectionWalk<'_> {
             }
         }
         // The number of known entries is that from before the command if not all are visited.
-        let is_known = self.scope.is_some() && folder.new_directory.is_none();
+        let is_limited = self.scope.is_some_and(|scope| !scope.covers_all());
+        let is_known = is_limited && folder.new_directory.is_none();
         self.snapshot.growth.total += if is_known { new } else { count };
         if let Some(inner) =
             folder.new_directory.and_then(|at| self.snapshot.growth.new_directories.get_mut(at))

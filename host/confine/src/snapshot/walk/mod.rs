@@ -173,7 +173,9 @@ impl<'a> ProtectionWalk<'a> {
     /// other entries count as they were.
     pub(super) fn with_scope(mut self, scope: Option<&'a LayerScope>) -> Self {
         self.scope = scope;
-        if let (Some(scope), Some(before)) = (scope, self.before) {
+        if let (Some(scope), Some(before)) =
+            (scope.filter(|scope| !scope.covers_all()), self.before)
+        {
             self.pending.retain(|folder| !scope.is_unchanged(&folder.path));
             self.snapshot.growth.total = before.growth.total;
         }

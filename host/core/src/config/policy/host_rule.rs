@@ -7,7 +7,7 @@ use std::path::Path;
 
 use toml::Spanned;
 
-use super::super::trusted_file::{TrustedFileError, read_own_file};
+use super::super::trusted_file::{MAX_BYTES, TrustedFileError, read_own_file};
 use super::open::POLICY;
 use crate::policy::{ActionKind, HostAddress, PolicyError, PolicyLayer, PolicyLevel, Verdict};
 
@@ -27,6 +27,9 @@ pub enum HostRuleError {
     /// The section has a form that the program does not change.
     #[error("{0}: the section [commands.network] has a form that the program does not change")]
     Form(String),
+    /// The file would be too large to be read again.
+    #[error("{0}: the policy would have more than {MAX_BYTES} bytes")]
+    TooLarge(String),
     /// The file cannot be written.
     #[error("cannot write {0}: {1}")]
     Write(String, #[source] io::Error),
@@ -82,6 +85,9 @@ pub fn allow_host_always(file: &Path, host: &HostAddress) -> Result<(), HostRule
         return Ok(());
     }
     let changed = insert_host(&text, &entry).ok_or_else(|| HostRuleError::Form(name.clone()))?;
+    if changed.len() as u64 > MAX_BYTES {
+        return Err(HostRuleError::TooLarge(name));
+    }
     // Whatever the form of the file, exactly this rule is new.
     let new = PolicyLayer::parse(PolicyLevel::User, &name, &changed)
         .map_err(|_| HostRuleError::Form(name.clone()))?;

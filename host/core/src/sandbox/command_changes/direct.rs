@@ -4,7 +4,6 @@ use super::CommandChangeContext;
 use crate::policy::{
     ChangeKind, CommandChangeVerdict, ContentDigest, DirectDirectory, FileChange, WorkspacePath,
 };
-use crate::sandbox::listed_files::ListedChange;
 
 impl CommandChangeContext {
     /// Returns those of these directories in which every new file is accepted, and a notice about
@@ -45,17 +44,4 @@ impl CommandChangeContext {
             }
         })
     }
-}
-
-/// Returns the changes in directories that the command wrote directly. The others are known from
-/// its private view.
-pub(in crate::sandbox) fn changes_in(
-    changes: Vec<ListedChange>,
-    directories: &[DirectDirectory],
-) -> Vec<ListedChange> {
-    let is_inside = |change: &ListedChange| {
-        WorkspacePath::parse(&change.path, None)
-            .is_ok_and(|path| directories.iter().any(|directory| path.is_within(directory.path())))
-    };
-    changes.into_iter().filter(is_inside).collect()
 }

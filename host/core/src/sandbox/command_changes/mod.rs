@@ -21,10 +21,11 @@ use super::stage::{
     CommitError, CommitUndo, MoveAction, MovePlan, PlannedMove, UndoHistory, commit_moves,
 };
 use super::workspace::Workspace;
-use crate::policy::{Denial, DenialCode, Effect};
+use crate::policy::{
+    CommandChangeVerdict, Denial, DenialCode, Effect, PathProtection, PatternAuthor,
+};
 use crate::terminal_escape::escape_name;
 use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange};
-pub(super) use direct::changes_in;
 use judge::{JudgedChanges, RestrictedPath};
 pub(super) use record::is_zero;
 pub use record::{CommandChange, CommandChangeAction};
@@ -83,6 +84,23 @@ pub(super) enum SettleError {
 }
 
 impl CommandChangeContext {
+    /// Returns the judge, which also discards the files of this program that do not exist yet.
+    /// Existing ones are masked.
+    fn judge_with_own_paths(&self) -> CommandChangeJudge {
+        let (judge, workspace) = (Arc::clone(&self.judge), Arc::clone(&self.workspace));
+        Arc::new(move |change| {
+            match workspace.guard().paths().find(change.path.as_str().split('/')) {
+                Some((PathProtection::Hidden, PatternAuthor::Program)) => {
+                    CommandChangeVerdict::Discard(Denial::without_remedy(
+                        DenialCode::Protected,
+                        "it is the place of a file of Cofferdam itself.",
+                    ))
+                }
+                Some(_) | None => judge(change),
+            }
+        })
+    }
+
     /// Decides on all changes, asks the user where needed, and commits the accepted ones.
     pub(super) async fn settle(
         &self,
@@ -91,7 +109,7 @@ impl CommandChangeContext {
         if changes.changes.is_empty() {
             return Ok(SettledCommand::default());
         }
-        let (judge, workspace) = (Arc::clone(&self.judge), Arc::clone(&self.workspace));
+        let (judge, workspace) = (self.judge_with_own_paths(), Arc::clone(&self.workspace));
         let (changes, judged) = tokio::task::spawn_blocking(move || {
             let judged = JudgedChanges::judge(&changes, workspace.root(), &*judge);
             (changes, judged)

@@ -176,7 +176,8 @@ impl wit::Host for JobsHost {
         }
         let (access, _) = self.access()?;
         let paused = self.clock.pause();
-        let effect = Effect::Input { line: job.line().to_owned(), text };
+        let ruled = job.ruled_input(&text);
+        let effect = Effect::Input { line: job.line().to_owned(), text, ruled };
         let permit = match (access.commands.changes.gate)(effect).await {
             GateRuling::Permitted(permit) => permit,
             GateRuling::Denied(denial) => return Err(denied(denial)),

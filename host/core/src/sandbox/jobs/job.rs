@@ -25,6 +25,8 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
 const QUIET_TIME: Duration = Duration::from_millis(200);
 /// The longest that a reader waits for more output after the first.
 const MAX_COLLECT_TIME: Duration = Duration::from_secs(2);
+/// The bytes of an unfinished line of input that are remembered, as many as a command line may have.
+const MAX_UNFINISHED_LEN: usize = 128 << 10;
 /// The number of notices that are kept.
 const MAX_NOTICES: usize = 100;
 
@@ -57,6 +59,8 @@ pub struct Job {
     /// Ends the command. Also cancelled when the job is dropped.
     stop: CancellationToken,
     input: tokio::sync::Mutex<Option<BackgroundInput>>,
+    /// The input since the last line break, which the next input continues.
+    unfinished: Mutex<String>,
 }
 
 /// What a job runs.
@@ -124,7 +128,8 @@ impl Job {
         let task = JobTask { shared: Arc::clone(&shared), stop: stop.clone(), line_sha256 };
         tokio::spawn(task.run(command, context));
         let input = tokio::sync::Mutex::new(Some(input));
-        Self { id, description, started: Instant::now(), shared, stop, input }
+        let (started, unfinished) = (Instant::now(), Mutex::default());
+        Self { id, description, started, shared, stop, input, unfinished }
     }
 
     /// Returns the ID.
@@ -209,6 +214,27 @@ impl Job {
         JobReading { status, output, notices }
     }
 
+    /// Returns the text to which rules apply if this input is written next: with the unfinished line
+    /// before it, because the program sees both as one.
+    pub(super) fn ruled_input(&self, text: &str) -> String {
+        let joined = format!("{}{text}", self.lock_unfinished());
+        joined.trim_end_matches(['\n', '\r']).to_owned()
+    }
+
+    fn lock_unfinished(&self) -> std::sync::MutexGuard<'_, String> {
+        self.unfinished.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Remembers what was written since the last line break, in bounded memory.
+    fn remember_unfinished(&self, text: &str) {
+        let mut unfinished = self.lock_unfinished();
+        unfinished.push_str(text);
+        let start = unfinished.rfind(['\n', '\r']).map_or(0, |end| end + 1);
+        let surplus = unfinished.len().saturating_sub(MAX_UNFINISHED_LEN);
+        let start = unfinished.ceil_char_boundary(start.max(surplus));
+        unfinished.drain(..start);
+    }
+
     /// Writes to the standard input of the command.
     ///
     /// # Errors
@@ -216,6 +242,8 @@ impl Job {
     pub(super) async fn write(&self, text: &str, close: bool) -> Result<(), String> {
         let mut input = self.input.lock().await;
         let Some(open) = input.as_mut() else { return Err("its input is closed".to_owned()) };
+        // A part may be written even if the rest fails.
+        self.remember_unfinished(text);
         let mut written = 0;
         let writing = async {
             while let Some(rest @ [_, ..]) = text.as_bytes().get(written..) {

@@ -90,12 +90,17 @@ impl WorkspaceOverlay {
         Ok(Self { workspace: workspace.to_owned(), lower, mount: Some(mount) })
     }
 
-    /// Returns what a command can have changed in this overlay.
+    /// Returns what a command can have changed in this overlay, and in these directories that it
+    /// wrote directly.
     ///
     /// # Errors
     /// The layer cannot be opened.
-    pub(crate) fn scope(&self, layer: &LayerPaths) -> std::io::Result<LayerScope> {
-        LayerScope::open(&layer.upper, self.lower.try_clone()?)
+    pub(crate) fn scope(
+        &self,
+        layer: &LayerPaths,
+        direct: Vec<PathBuf>,
+    ) -> std::io::Result<LayerScope> {
+        LayerScope::open(&layer.upper, self.lower.try_clone()?, direct)
     }
 
     /// Unmounts a directory that is mounted in the overlay.

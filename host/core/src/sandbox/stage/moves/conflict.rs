@@ -53,7 +53,10 @@ impl MoveAction {
     pub(super) fn fits(&self, found: Option<&EntryStatus>, since: (i64, i64)) -> bool {
         match (self, found) {
             (Self::Create { .. }, found) => found.is_none(),
-            (Self::SetMode { .. }, Some(found)) => found.has_mode(),
+            // The time of a directory also changes with the entries in it.
+            (Self::SetMode { .. }, Some(found)) => {
+                found.has_mode() && (found.is_directory() || found.ctime <= since)
+            }
             (Self::Replace { .. } | Self::Remove, Some(found)) => found.ctime <= since,
             (Self::SetMode { .. } | Self::Replace { .. } | Self::Remove, None) => false,
         }
