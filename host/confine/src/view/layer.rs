@@ -1,11 +1,12 @@
 //! The directory with the changes of one command.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
-use std::sync::Once;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tempfile::TempDir;
@@ -91,14 +92,17 @@ impl LayerPaths {
 
 impl CommandLayer {
     /// Creates an empty layer for a workspace. The first call of a process also removes the layers
-    /// that killed processes left.
+    /// that killed processes left there.
     ///
     /// # Errors
     /// The directory cannot be created.
     pub(crate) fn create(parent: &Path, workspace: &Path) -> io::Result<Self> {
-        static SWEPT: Once = Once::new();
+        // The self-test has a directory of its own.
+        static SWEPT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
         own_file::create_dir_io(parent)?;
-        SWEPT.call_once(|| remove_stale(parent, MIN_STALE_AGE));
+        if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(parent.to_owned()) {
+            remove_stale(parent, MIN_STALE_AGE);
+        }
         let directory = tempfile::Builder::new()
             .prefix(PREFIX)
             .permissions(Permissions::from_mode(0o700))
@@ -234,5 +238,18 @@ mod tests {
         assert!(path.exists(), "it may be about to be locked");
         remove_stale(parent.path(), Duration::ZERO);
         assert!(!path.exists() && used.path().exists());
+    }
+
+    #[test]
+    fn stale_layers_are_removed_from_each_directory() {
+        for _ in 0..2 {
+            let parent = tempfile::tempdir().expect("a directory");
+            let stale = parent.path().join("layer-stale");
+            fs::create_dir_all(stale.join("upper")).expect("it is made");
+            let long_ago = std::time::SystemTime::now() - 2 * MIN_STALE_AGE;
+            File::open(&stale).and_then(|stale| stale.set_modified(long_ago)).expect("it is set");
+            let layer = CommandLayer::create(parent.path(), parent.path()).expect("created");
+            assert!(!stale.exists() && layer.path().exists());
+        }
     }
 }
