@@ -8,7 +8,7 @@ use super::sources::{SourceFile, host_sources};
 /// Each module of the library with the modules that it may import.
 const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
     ("agent", &["conversation", "policy"]),
-    ("audit", &["agent", "conversation", "policy", "session", "tools"]),
+    ("audit", &["agent", "bounded_json", "conversation", "policy", "session", "tools"]),
     ("bounded_json", &[]),
     ("config", &["agent", "policy"]),
     ("conversation", &["image_type"]),

@@ -299,7 +299,7 @@ impl wit::Host for CommandsHost {
                 if let Some(before) = before {
                     let after = workspace.scan_listed_files_async().await;
                     let mut listed = after.changes_since(&before);
-                    // The others were written directly, perhaps at the end of a link from elsewhere.
+                    // The others were written directly, perhaps through a link from elsewhere.
                     let is_known = |path: &str| settled.listed.iter().any(|one| one.path == path);
                     listed.retain(|change| !is_known(&change.path));
                     settled.notices.extend(describe_changes(&listed, &before, &after));

@@ -268,7 +268,8 @@ fn a_new_directory_that_is_too_deep_leaves_a_direct_directory() {
     let home = home_with_direct(r#"["target"]"#).with_file("target/old", "old\n");
     let make = "import os, subprocess\nos.chdir('target'); os.mkdir('deep'); os.chdir('deep')\n\
         for _ in range(20): os.mkdir('d' * 200); os.chdir('d' * 200)\n\
-        subprocess.run(['git', 'init', '-q', '.'])\nopen('.git/hooks/pre-commit', 'w').write('x')\n";
+        subprocess.run(['git', 'init', '-q', '.'])\n\
+        open('.git/hooks/pre-commit', 'w').write('x')\n";
     home.write_file("workspace/deep.py", make);
     let ran = home.start(call(&home, "PATH=/usr/bin:/bin python3 deep.py")).wait_for_exit();
     let said = format!("{}{}", ran.stdout, ran.stderr);

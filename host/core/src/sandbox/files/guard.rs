@@ -5,6 +5,7 @@ use cap_std::fs::{Metadata, MetadataExt as _};
 
 use crate::policy::{
     Denial, DenialCode, PathProtection, PatternAuthor, ProtectedPathNames, ProtectedPaths,
+    TrustLevel,
 };
 
 /// Decides on access to single paths of the workspace.
@@ -129,14 +130,14 @@ fn path_denial(code: DenialCode, place: &str, what: &str, author: &PatternAuthor
     match author {
         PatternAuthor::Program => Denial::without_remedy(code, reason),
         PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user to make the change."),
-        PatternAuthor::File(_, pattern) => Denial {
-            place: Some(pattern.place.clone()),
-            ..Denial::new(
-                code,
-                reason,
-                format!("The user can change that in {}.", pattern.place.file),
-            )
-        },
+        PatternAuthor::File(level, pattern) => {
+            let who = match level {
+                TrustLevel::System => "Only the administrator of this machine",
+                TrustLevel::User | TrustLevel::Stranger => "The user",
+            };
+            let remedy = format!("{who} can change that in {}.", pattern.place.file);
+            Denial { place: Some(pattern.place.clone()), ..Denial::new(code, reason, remedy) }
+        }
     }
 }
 

@@ -25,7 +25,7 @@ const INPUT_TIMEOUT: Duration = Duration::from_secs(5);
 const QUIET_TIME: Duration = Duration::from_millis(200);
 /// The longest that a reader waits for more output after the first.
 const MAX_COLLECT_TIME: Duration = Duration::from_secs(2);
-/// The bytes of an unfinished line of input that are remembered, as many as a command line may have.
+/// The bytes of an unfinished line of input that are remembered, as many as in a command line.
 const MAX_UNFINISHED_LEN: usize = 128 << 10;
 /// The number of notices that are kept.
 const MAX_NOTICES: usize = 100;
@@ -214,8 +214,8 @@ impl Job {
         JobReading { status, output, notices }
     }
 
-    /// Returns the text to which rules apply if this input is written next: with the unfinished line
-    /// before it, because the program sees both as one.
+    /// Returns the text to which rules apply if this input is written next: with the unfinished
+    /// line before it, because the program sees both as one.
     pub(super) fn ruled_input(&self, text: &str) -> String {
         let joined = format!("{}{text}", self.lock_unfinished());
         joined.trim_end_matches(['\n', '\r']).to_owned()
