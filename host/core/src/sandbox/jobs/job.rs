@@ -114,15 +114,7 @@ impl Job {
         (command, input): (BackgroundCommand, BackgroundInput),
         context: JobContext,
     ) -> Self {
-        let state = JobState {
-            output: JobOutput::default(),
-            status: JobStatus::Running,
-            notices: Vec::new(),
-            read_notices: 0,
-            duration: None,
-        };
-        let shared =
-            Arc::new(SharedJob { state: Mutex::new(state), version: watch::Sender::new(0) });
+        let shared = Arc::new(SharedJob::new());
         let stop = CancellationToken::new();
         let line_sha256 = ComponentDigest::compute(description.line.as_bytes());
         let task = JobTask { shared: Arc::clone(&shared), stop: stop.clone(), line_sha256 };
@@ -287,6 +279,17 @@ impl fmt::Debug for Job {
 }
 
 impl SharedJob {
+    fn new() -> Self {
+        let state = JobState {
+            output: JobOutput::default(),
+            status: JobStatus::Running,
+            notices: Vec::new(),
+            read_notices: 0,
+            duration: None,
+        };
+        Self { state: Mutex::new(state), version: watch::Sender::new(0) }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, JobState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -335,12 +338,8 @@ impl JobTask {
                 }
             }
         };
-        match ended {
-            Some(ending) => self.finish(ending, stopped, context).await,
-            // Nothing ends a command twice.
-            None => self.shared.update(|state| {
-                state.status = JobStatus::Failed("its end was lost".to_owned());
-            }),
+        if let Some(ending) = ended {
+            self.finish(ending, stopped, context).await;
         }
     }
 
@@ -363,7 +362,7 @@ impl JobTask {
         };
         notices.extend(settled.notices);
         let record = RanCommand {
-            line_sha256: self.line_sha256,
+            line_sha256: self.line_sha256.clone(),
             level: SandboxLevel::Full,
             ending: ending.as_ref().ok().copied().filter(|_| stopped.is_none()),
             remarks: notices.clone(),
@@ -380,6 +379,17 @@ impl JobTask {
             state.status = status;
             state.duration = Some(duration);
         });
+    }
+}
+
+impl Drop for JobTask {
+    /// Ends the waiting of others if the task ended without a result, for example by a panic.
+    fn drop(&mut self) {
+        if self.shared.lock().status == JobStatus::Running {
+            self.shared.update(|state| {
+                state.status = JobStatus::Failed("its end was lost".to_owned());
+            });
+        }
     }
 }
 
@@ -410,4 +420,27 @@ pub(super) fn deny_all() -> Gate {
         );
         Box::pin(std::future::ready(GateRuling::Denied(denial)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_that_panics_lets_nobody_wait_for_ever() {
+        let shared = Arc::new(SharedJob::new());
+        let task = JobTask {
+            shared: Arc::clone(&shared),
+            stop: CancellationToken::new(),
+            line_sha256: ComponentDigest::compute(b"x"),
+        };
+        let mut version = shared.version.subscribe();
+        let panicking = tokio::spawn(async move {
+            let _task = task;
+            panic!("simulated panic");
+        });
+        version.changed().await.expect("the state changes");
+        assert_eq!(shared.lock().status, JobStatus::Failed("its end was lost".to_owned()));
+        assert!(panicking.await.is_err());
+    }
 }
