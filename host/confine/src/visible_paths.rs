@@ -200,7 +200,8 @@ pub(super) fn find_command_paths(
             HOME_ENTRIES
                 .iter()
                 .map(|name| home.written.join(name))
-                .filter(|path| home.may_show(path)),
+                // Most of them do not exist, which is found out faster than where they lead.
+                .filter(|path| path.exists() && home.may_show(path)),
         );
     }
     read.extend(named.iter().filter_map(|path| shown_by_variable(path, home.as_ref())));
@@ -242,13 +243,22 @@ const PRIVATE: &[&str] = &[
 struct HomeDirectory<'a> {
     /// The path as the environment names it.
     written: &'a Path,
-    /// The path without links.
-    real: PathBuf,
+    /// The path as the environment names it, and the path without links, if that is another one.
+    spellings: Vec<PathBuf>,
+    /// The private directories and files in both spellings, each with its name in the home.
+    private: Vec<(&'static str, PathBuf)>,
 }
 
 impl<'a> HomeDirectory<'a> {
     fn new(written: &'a Path) -> Self {
-        Self { written, real: written.canonicalize().unwrap_or_else(|_| written.to_owned()) }
+        let mut spellings = vec![written.to_owned()];
+        spellings.extend(written.canonicalize());
+        spellings.dedup();
+        let private = spellings
+            .iter()
+            .flat_map(|home| PRIVATE.iter().map(move |name| (*name, home.join(name))))
+            .collect();
+        Self { written, spellings, private }
     }
 
     /// Returns whether commands may see a path.
@@ -257,15 +267,12 @@ impl<'a> HomeDirectory<'a> {
     /// private directory.
     fn may_show(&self, path: &Path) -> bool {
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let homes = [self.written, &self.real];
-        homes.iter().all(|home| {
-            // Toolchains can be below `.config` too.
-            let is_private = |name: &str| {
-                home.join(name).starts_with(&real)
-                    || name != ".config" && real.starts_with(home.join(name))
-            };
-            !home.starts_with(&real) && !PRIVATE.iter().any(|name| is_private(name))
-        })
+        // Toolchains can be below `.config` too.
+        let is_private = |(name, private): &(&str, PathBuf)| {
+            private.starts_with(&real) || *name != ".config" && real.starts_with(private)
+        };
+        !self.spellings.iter().any(|home| home.starts_with(&real))
+            && !self.private.iter().any(is_private)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Supervisors that are started before there is a command for them.
 //!
-//! The start of a process of this size takes one to two milliseconds. After each command, a host
-//! starts the supervisor of the next one, which waits for its request. It ends with the host.
+//! The start of a process of this size takes two to three milliseconds. While a command runs, a
+//! host starts the supervisor of the next one, which waits for its request. It ends with the host.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -92,7 +92,7 @@ impl Drop for ReadySlot {
     }
 }
 
-/// Starts the next supervisor when a command has ended.
+/// Starts the next supervisor beside a command.
 #[derive(Debug)]
 pub(crate) struct SupervisorSuccessor {
     slot: Weak<ReadySlot>,
@@ -101,10 +101,10 @@ pub(crate) struct SupervisorSuccessor {
 
 impl SupervisorSuccessor {
     /// Starts the next supervisor and waits for the end of this one, on a thread of its own.
-    pub(crate) fn start_after(self, mut ended: Child) {
+    pub(crate) fn start_beside(self, mut running: Child) {
         let work = move || {
             self.fill();
-            let _ = ended.wait();
+            let _ = running.wait();
         };
         // Without a thread, the next command starts its supervisor itself.
         let _ = std::thread::Builder::new().name("next supervisor".to_owned()).spawn(work);

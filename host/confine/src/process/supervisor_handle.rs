@@ -2,14 +2,13 @@
 //! when the link closes for any reason.
 
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::process::Child;
 use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::UnixStream;
 use tokio::process::{ChildStderr, ChildStdout};
 
-use super::ready_supervisor::{StartedSupervisor, SupervisorSuccessor};
+use super::ready_supervisor::StartedSupervisor;
 use super::streams::StreamPlan;
 use super::{CommandEnding, CommandFailure, StartProxy};
 use crate::link::{receive_with_descriptors, send_with_descriptors};
@@ -74,18 +73,6 @@ pub(super) struct SupervisorHandle {
     layer: Option<CommandLayer>,
     /// Takes the socket of the proxy, if the command has one.
     proxy: Option<StartProxy>,
-    _process: SupervisorProcess,
-}
-
-/// The process of a supervisor. When the value is dropped, the next supervisor starts.
-struct SupervisorProcess(Option<(Child, SupervisorSuccessor)>);
-
-impl Drop for SupervisorProcess {
-    fn drop(&mut self) {
-        if let Some((child, successor)) = self.0.take() {
-            successor.start_after(child);
-        }
-    }
 }
 
 impl SupervisorHandle {
@@ -114,8 +101,8 @@ impl SupervisorHandle {
         let (StartedSupervisor { mut child, link }, successor) = started;
         let (out, err) = (child.stdout.take(), child.stderr.take());
         // The supervisor ends by itself after the link closes, because it has to restore files
-        // first.
-        let process = SupervisorProcess(Some((child, successor)));
+        // first. Meanwhile the processor that waits for the command starts the next one.
+        successor.start_beside(child);
         let failed = CommandFailure::Start;
         if !descriptors.is_empty() {
             let descriptors: Vec<_> = descriptors.iter().map(OwnedFd::as_fd).collect();
@@ -140,7 +127,6 @@ impl SupervisorHandle {
                 reported: false,
                 layer: view.into_layer(),
                 proxy,
-                _process: process,
             },
             out,
             err,

@@ -6,7 +6,8 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, statat};
+use rustix::io::Errno;
 
 use super::format::SettingsFormat;
 
@@ -20,6 +21,11 @@ const PATH_ONLY: OFlags = OFlags::RDONLY;
 const MOST_FOUND: usize = 200;
 /// The maximum number of included files, at any depth.
 const MOST_INCLUDED: usize = 200;
+
+/// The size of a directory that is read as a whole, in bytes: one block of most file systems.
+const SMALL_DIRECTORY: i64 = 4096;
+/// The number of names up to which a directory is read as a whole.
+const MAX_LISTED: usize = 200;
 
 /// The paths of settings below every directory that commands see as a whole, such as a toolchain, a
 /// Python environment, or a repository outside the workspace.
@@ -98,7 +104,7 @@ pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
             .into_iter()
             .collect();
     };
-    let mut known = FirstNames { directory: opened, known: Vec::new() };
+    let mut known = FirstNames::of(opened);
     let of_this = IN_ONE_FOLDER
         .iter()
         .filter(|(folder, ..)| place.ends_with(folder))
@@ -154,16 +160,28 @@ pub(super) fn add_included(
 /// directories have none of them.
 struct FirstNames {
     directory: OwnedFd,
+    /// All names in the directory, if it is small.
+    all: Option<BTreeSet<Vec<u8>>>,
     /// The names that were looked up, and whether they exist.
     known: Vec<(&'static str, bool)>,
 }
 
 impl FirstNames {
+    fn of(directory: OwnedFd) -> Self {
+        // Reading a small directory takes less time than a look-up of each name.
+        let is_small = fstat(&directory).is_ok_and(|found| found.st_size <= SMALL_DIRECTORY);
+        let all = is_small.then(|| list_names(&directory).ok()).flatten();
+        Self { directory, all, known: Vec::new() }
+    }
+
     /// Returns whether the directory may have entries that match a pattern.
     fn may_have(&mut self, pattern: &'static str) -> bool {
         let first = pattern.split('/').next().unwrap_or(pattern);
         if first == "*" {
             return true;
+        }
+        if let Some(all) = &self.all {
+            return all.contains(&first.as_bytes().to_ascii_lowercase());
         }
         if let Some((_, exists)) = self.known.iter().find(|(known, _)| *known == first) {
             return *exists;
@@ -172,6 +190,25 @@ impl FirstNames {
         self.known.push((first, exists));
         exists
     }
+}
+
+/// Returns the names in a directory in lower case, because some file systems ignore case.
+///
+/// # Errors
+/// The directory cannot be listed, has more names than its size lets expect, or has names whose
+/// case is not a matter of ASCII.
+fn list_names(directory: &OwnedFd) -> rustix::io::Result<BTreeSet<Vec<u8>>> {
+    let mut names = BTreeSet::new();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    for entry in Dir::new(openat(directory, ".", flags, Mode::empty())?)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if names.len() == MAX_LISTED || !name.is_ascii() {
+            return Err(Errno::FBIG);
+        }
+        names.insert(name.to_ascii_lowercase());
+    }
+    Ok(names)
 }
 
 /// Returns the files below a directory that match a pattern in which `*` stands for any name.
@@ -196,6 +233,22 @@ fn find(folder: &Path, pattern: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_names_of_small_directories_are_known_in_any_case() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let open = || {
+            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC | PATH_ONLY;
+            FirstNames::of(openat(CWD, directory.path(), flags, Mode::empty()).expect("opened"))
+        };
+        fs::write(directory.path().join("Config"), "").expect("written");
+        let mut known = open();
+        assert!(known.all.is_some());
+        assert!(known.may_have("config") && known.may_have("*/x") && !known.may_have("db/*/x"));
+        // A name in another alphabet can stand for an ASCII name where case is ignored.
+        fs::write(directory.path().join("con\u{fb01}g"), "").expect("written");
+        assert!(open().all.is_none());
+    }
 
     #[test]
     fn settings_of_toolchains_are_found() {

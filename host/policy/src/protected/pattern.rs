@@ -24,7 +24,22 @@ pub struct ProtectedPatternError {
 /// A pattern of normalized components, relative to the workspace. `**` matches any number of
 /// components.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "Vec<String>", from = "Vec<String>")]
 pub(super) struct ProtectedPattern(Vec<Vec<char>>);
+
+// A request to a supervisor has hundreds of patterns. Text is a third of the size of a list of
+// characters.
+impl From<ProtectedPattern> for Vec<String> {
+    fn from(pattern: ProtectedPattern) -> Self {
+        pattern.0.into_iter().map(|part| part.into_iter().collect()).collect()
+    }
+}
+
+impl From<Vec<String>> for ProtectedPattern {
+    fn from(parts: Vec<String>) -> Self {
+        Self(parts.into_iter().map(|part| part.chars().collect()).collect())
+    }
+}
 
 /// The author of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
