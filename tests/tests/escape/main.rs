@@ -30,6 +30,7 @@ mod planted_repositories;
 mod private_view;
 mod probes;
 mod read_only;
+mod rebinding;
 mod sequence;
 mod settings;
 mod system_calls;
