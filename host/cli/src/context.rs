@@ -40,13 +40,22 @@ pub(super) fn load_settings(
     flags: SettingsFlags,
 ) -> Result<(RunSettings, UserDirectories), CliError> {
     let (settings, user_dirs) = load_chosen_settings(common, flags)?;
+    let policy = load_policy_outside_projects(common, &settings, &user_dirs)?;
+    let home = common.environment.home.as_deref();
+    Ok((settings.with_policy(&policy, home).0, user_dirs))
+}
+
+/// Reads the policy of the system and of the user.
+pub(super) fn load_policy_outside_projects(
+    common: &CommonArgs,
+    settings: &RunSettings,
+    user_dirs: &UserDirectories,
+) -> Result<Policy, CliError> {
     let paths = PolicyPaths {
         project: None,
-        ..PolicyPaths::for_current_user(&user_dirs, &common.workspace)
+        ..PolicyPaths::for_current_user(user_dirs, &common.workspace)
     };
-    let loaded = paths.load(settings.profile)?;
-    let home = common.environment.home.as_deref();
-    Ok((settings.with_policy(&loaded.policy, home).0, user_dirs))
+    Ok(paths.load(settings.profile)?.policy)
 }
 
 /// Reads the configuration and the flags without applying any policy.

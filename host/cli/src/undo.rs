@@ -37,8 +37,14 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
     let entries = history.list()?;
     let newest =
         entries.first().map(|entry| (entry.id.as_str(), entry.tool.as_str(), &entry.paths[..]));
-    audit::record_change(&settings, &user_dirs, common, &AuthorityChange::Undo(newest))?;
+    let log = audit::ChangeLog::begin(&settings, &user_dirs, common)?;
+    log.record(&AuthorityChange::Undo(newest))?;
     let undone = history.undo(&workspace, args.force);
+    if let Err(problem) = &undone {
+        let id = newest.map(|(id, ..)| id);
+        let problem = problem.to_string();
+        log.record(&AuthorityChange::UndoFailed { id, problem: &problem })?;
+    }
     if let Err(HistoryError::Empty) = undone {
         report_leftovers(&history)?;
     }

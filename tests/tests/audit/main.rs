@@ -188,7 +188,7 @@ fn r108_what_is_taken_back_or_accepted_is_on_record_before_it_is() {
     assert!(!user.home.has_file("a.txt"));
     let shown = user.run(&["audit", "show"]).stdout;
     for expected in [
-        "undone: the change by write_file to a.txt",
+        "undo: the change by write_file to a.txt",
         "accepted: the plugin ",
         "removed: the plugin added, ",
     ] {
@@ -199,6 +199,24 @@ fn r108_what_is_taken_back_or_accepted_is_on_record_before_it_is() {
         ran.exit_code == 78 && ran.stderr.contains("which `--locked` does not allow"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn an_undo_that_fails_is_recorded_as_failed() {
+    let user = TestUser::new();
+    let write = json!({"path": "a.txt", "content": "x"});
+    assert_eq!(user.call_tool("write_file", &write).exit_code, 0);
+    user.home.write_file("workspace/a.txt", "mine");
+    let refused = user.run(&["undo"]);
+    assert!(refused.exit_code == 1 && refused.stderr.contains("changed since"), "{refused:?}");
+    let shown = user.run(&["audit", "show"]).stdout;
+    let begun = shown.find("undo: the change by write_file to a.txt").expect("it is recorded");
+    let failed = "the undo failed or was not complete: nothing was undone, because";
+    assert!(shown[begun..].contains(failed), "{shown}");
+    // A successful undo has no such record.
+    assert_eq!(user.run(&["undo", "--force"]).exit_code, 0);
+    let shown = user.run(&["audit", "show"]).stdout;
+    assert_eq!(shown.matches("the undo failed").count(), 1, "{shown}");
 }
 
 /// A component with one tool that requests no permissions.

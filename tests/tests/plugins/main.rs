@@ -306,6 +306,19 @@ fn the_command_that_a_refusal_names_accepts_the_plugin() {
 }
 
 #[test]
+fn a_plugin_that_the_policy_forbids_is_not_tested() {
+    let home = new_home();
+    let guest = TestGuest::from_file("good").with_tools([GuestTool::new("echo")]);
+    let component = write_guest(&home, &guest);
+    let tested = run_plugin_test(&home, &component, &json!([]));
+    assert!(tested.stdout.contains(" passed, "), "{tested:?}");
+    home.write_file("config/cofferdam/policy.toml", "[plugins]\ndigests = []\n");
+    let refused = run_plugin_test(&home, &component, &json!([]));
+    assert_eq!((refused.exit_code, refused.stdout.as_str()), (78, ""), "{refused:?}");
+    assert!(refused.stderr.contains("the policy does not allow a plugin"), "{refused:?}");
+}
+
+#[test]
 fn a_plugin_begins_from_a_template_and_nothing_is_overwritten() {
     let home = new_home();
     for language in ["rust", "python", "javascript", "c", "go"] {

@@ -20,7 +20,7 @@ use super::user_dirs;
 pub(super) use args::AuditArgs;
 use args::AuditCommand;
 use cofferdam::audit::{
-    AuditInspection, AuditRunStart, AuditStore, InspectedLog, Principal, inspect_logs,
+    AuditInspection, AuditRunStart, AuditStore, AuditWriter, InspectedLog, Principal, inspect_logs,
 };
 use cofferdam::config::{RunSettings, UserDirectories};
 use cofferdam::host::{AuditOptions, NoticeHandler};
@@ -79,14 +79,31 @@ pub(super) fn record_change(
     common: &CommonArgs,
     change: &AuthorityChange<'_>,
 ) -> Result<(), CliError> {
-    let Some(options) = audit_options(settings, user_dirs) else { return Ok(()) };
-    let notify: NoticeHandler = Arc::new(context::warn);
-    let start = run_start_without_tools(settings, common);
-    match options.begin(&start, key_redactor(settings), &notify)? {
-        Some(audit) => audit.record_change(change).map_err(|error| {
+    ChangeLog::begin(settings, user_dirs, common)?.record(change)
+}
+
+/// The part of the audit log for changes that the user makes outside of sessions.
+pub(super) struct ChangeLog(Option<Arc<AuditWriter>>);
+
+impl ChangeLog {
+    /// Begins the log, unless the settings disable it.
+    pub(super) fn begin(
+        settings: &RunSettings,
+        user_dirs: &UserDirectories,
+        common: &CommonArgs,
+    ) -> Result<Self, CliError> {
+        let Some(options) = audit_options(settings, user_dirs) else { return Ok(Self(None)) };
+        let notify: NoticeHandler = Arc::new(context::warn);
+        let start = run_start_without_tools(settings, common);
+        Ok(Self(options.begin(&start, key_redactor(settings), &notify)?))
+    }
+
+    /// Records a change.
+    pub(super) fn record(&self, change: &AuthorityChange<'_>) -> Result<(), CliError> {
+        let Some(audit) = &self.0 else { return Ok(()) };
+        audit.record_change(change).map_err(|error| {
             CliError::new(format!("cannot record the change in the audit log: {error}"))
-        }),
-        None => Ok(()),
+        })
     }
 }
 

@@ -200,10 +200,13 @@ fn describe_setting_change(changed: &SettingChange) -> String {
         }
         SettingChange::Undo { tool: Some(tool), paths, more, .. } => {
             let more = if *more == 0 { String::new() } else { format!(" and {more} more") };
-            format!("undone: the change by {tool} to {}{more}", paths.join(", "))
+            format!("undo: the change by {tool} to {}{more}", paths.join(", "))
         }
         SettingChange::Undo { tool: None, .. } => {
-            "undone: the interrupted change, if there was one".to_owned()
+            "undo: the interrupted change, if there was one".to_owned()
+        }
+        SettingChange::UndoFailed { problem, .. } => {
+            format!("the undo failed or was not complete: {problem}")
         }
         other => self::describe_as_json(other),
     }

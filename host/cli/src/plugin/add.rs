@@ -24,7 +24,7 @@ pub(super) fn run(common: &CommonArgs, args: PluginAddArgs) -> CommandResult {
     store.check_name_free(name.as_str())?;
     let component = fetch_component(&source, args.digest.as_ref())?;
     let context = super::load_context(common)?;
-    super::check_policy(&context, &source, component.digest())?;
+    super::check_policy(context.policy(), &source, component.digest())?;
     let from = source.to_string();
     let plugin = super::load_bytes(context.sandbox(), &from, component)?;
     if let Some(objection) = context.catalog().conflict(&plugin, None) {

@@ -26,6 +26,7 @@ use super::user_dirs;
 use cofferdam::HelperProcesses;
 use cofferdam::host::{NoticeHandler, create_sandbox};
 use cofferdam::plugins::{PluginSource, PluginStore};
+use cofferdam::policy::Policy;
 use cofferdam::sandbox::{
     ComponentBytes, ComponentDigest, HostEnvironment, InstanceAllocation, LoadedPlugin, WasmSandbox,
 };
@@ -42,7 +43,7 @@ pub(super) fn run(common: &CommonArgs, args: PluginArgs) -> CommandResult {
     match args.command {
         PluginCommand::New { name, language } => new::run(name, language),
         PluginCommand::Build { directory } => build::run(&common.environment, &directory),
-        PluginCommand::Test { subject, cases } => test::run(&common.environment, &subject, cases),
+        PluginCommand::Test { subject, cases } => test::run(common, &subject, cases),
         PluginCommand::Inspect { file, json } => inspect::run(&common.environment, &file, json),
         PluginCommand::Add(args) => add::run(common, args),
         PluginCommand::List { json } => list::run(common, json),
@@ -100,12 +101,12 @@ fn plugin_store(common: &CommonArgs) -> Result<PluginStore, CliError> {
 
 /// Checks that the policy allows a plugin with this digest from this source.
 fn check_policy(
-    context: &AppContext,
+    policy: &Policy,
     source: &PluginSource,
     digest: &ComponentDigest,
 ) -> Result<(), CliError> {
     let origins = [source.policy_origin()];
-    match context.policy().plugin_refusal(digest.as_str(), &origins) {
+    match policy.plugin_refusal(digest.as_str(), &origins) {
         Some(refusal) => Err(CliError::configuration(refusal.to_string())),
         None => Ok(()),
     }

@@ -5,28 +5,32 @@ use std::process::ExitCode;
 
 use console::style;
 
+use crate::args::CommonArgs;
 use crate::authoring::PluginProject;
 use crate::authoring::conformance::{CheckResult, check_conformance, read_cases};
+use crate::context;
 use crate::error::{CliError, CommandResult};
 use crate::exit;
 use crate::print::print_line;
-use cofferdam::sandbox::HostEnvironment;
+use cofferdam::plugins::PluginSource;
 use cofferdam::terminal_escape;
 
 /// Maximum number of lines shown of a tool's output.
 const MAX_OUTPUT_LINES: usize = 20;
 
-pub(super) fn run(
-    environment: &HostEnvironment,
-    subject: &Path,
-    cases: Option<PathBuf>,
-) -> CommandResult {
+pub(super) fn run(common: &CommonArgs, subject: &Path, cases: Option<PathBuf>) -> CommandResult {
+    let environment = &common.environment;
     let (component, cases) = component_and_cases(subject, cases)?;
     let cases = match cases {
         Some(file) => read_cases(&file).map_err(|error| CliError::new(error.to_string()))?,
         None => Vec::new(),
     };
     let (sandbox, plugin) = super::load_plugin(environment, &component)?;
+    // Nobody has accepted the plugin, but the policy decides which ones may run at all.
+    let (settings, user_dirs) = context::load_chosen_settings(common, common.common_flags())?;
+    let policy = context::load_policy_outside_projects(common, &settings, &user_dirs)?;
+    let source = PluginSource::parse(&component.display().to_string())?;
+    super::check_policy(&policy, &source, plugin.digest())?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (mut passed, mut failed) = (0_usize, 0_usize);
     let mut found = |finding: CheckResult| {

@@ -65,7 +65,7 @@ fn update(
     if is_pinned && has_digest(&path, component.digest()) {
         return Ok("up to date".to_owned());
     }
-    super::check_policy(context, &source, component.digest())?;
+    super::check_policy(context.policy(), &source, component.digest())?;
     let plugin = super::load_bytes(context.sandbox(), &added.source, component)?;
     if let Some(objection) =
         context.catalog().conflict(&plugin, Some(&PluginProvenance::File(path.clone())))

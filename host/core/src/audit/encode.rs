@@ -376,6 +376,10 @@ pub(super) fn encode_authority_change(
                 more: paths.len().saturating_sub(MAX_PATHS),
             }
         }
+        tools::AuthorityChange::UndoFailed { id, problem } => SettingChange::UndoFailed {
+            id: id.map(str::to_owned),
+            problem: truncate(&redact(problem), MAX_TEXT_BYTES),
+        },
     })
 }
 

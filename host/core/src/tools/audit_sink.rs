@@ -120,6 +120,13 @@ pub enum AuthorityChange<'a> {
     /// The user undoes a change of a tool: its id, the tool, and its paths. `None` if the history
     /// only holds a change that was interrupted.
     Undo(Option<(&'a str, &'a str, &'a [String])>),
+    /// The undo that was recorded before this has failed, or was not complete.
+    UndoFailed {
+        /// The id of the change; `None` if the history has none.
+        id: Option<&'a str>,
+        /// Why it failed.
+        problem: &'a str,
+    },
 }
 
 /// The decision on one effect.

@@ -48,7 +48,8 @@ pub enum SettingChange {
         /// The path that the plugin was loaded from.
         path: String,
     },
-    /// The user undid the last change of a tool.
+    /// The user began to undo the last change of a tool. If that failed, a record with
+    /// [`Self::UndoFailed`] follows.
     Undo {
         /// The id of the change. `None` if the undo only cleaned up an interrupted change.
         id: Option<String>,
@@ -58,5 +59,12 @@ pub enum SettingChange {
         paths: Vec<String>,
         /// The number of paths that are not listed.
         more: usize,
+    },
+    /// The undo that was recorded before this has failed, or was not complete.
+    UndoFailed {
+        /// The id of the change. `None` if the history has none.
+        id: Option<String>,
+        /// Why it failed.
+        problem: String,
     },
 }

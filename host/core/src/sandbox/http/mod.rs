@@ -204,7 +204,7 @@ impl NetworkReach {
             dial::send(&target, host, &addresses, headers, body.to_bytes(), options).await?;
         entry.record_response(from, response.status().as_u16());
         let (mut head, body) = response.into_parts();
-        scrub.check_identity_encoding(&head.headers)?;
+        scrub.check_searchable(head.status, &head.headers)?;
         scrub.scrub_headers(&mut head.headers);
         let body: WasiBody =
             Limited::new(body, MAX_RESPONSE_BODY).map_err(dial::read_error).boxed_unsync();

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::header::{self, HeaderMap, HeaderValue};
+use http::StatusCode;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http_body::{Body, Frame};
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -47,17 +48,36 @@ impl SecretScrubber {
         headers.remove(header::IF_RANGE);
     }
 
-    /// Checks that a response is uncompressed, unless there are no secrets to remove.
-    pub(super) fn check_identity_encoding(&self, headers: &HeaderMap) -> Result<(), Error> {
-        let is_plain = |encoding: &HeaderValue| {
-            encoding.as_bytes().trim_ascii().eq_ignore_ascii_case(b"identity")
-        };
-        if self.is_empty() || headers.get_all(header::CONTENT_ENCODING).iter().all(is_plain) {
+    /// Checks that the headers of a response name no compression and no range, unless there are no
+    /// secrets to remove.
+    pub(super) fn check_searchable(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<(), Error> {
+        if self.is_empty() {
             return Ok(());
         }
-        let reason = "the server compressed its response although the request did not allow that; \
-            the response is dropped, because it may contain the credential of the request";
-        Err(Error::InternalError(Some(reason.into())))
+        let names_only = |header: HeaderName, plain: &[u8]| {
+            headers.get_all(header).iter().all(|value| {
+                let mut codings = value.as_bytes().split(|byte| *byte == b',');
+                codings.all(|coding| coding.trim_ascii().eq_ignore_ascii_case(plain))
+            })
+        };
+        let problem = if !names_only(header::CONTENT_ENCODING, b"identity")
+            || !names_only(header::TRANSFER_ENCODING, b"chunked")
+        {
+            "compressed its response although the request did not allow that"
+        } else if status == StatusCode::PARTIAL_CONTENT {
+            "sent a part of its response although the request was for the whole"
+        } else {
+            return Ok(());
+        };
+        let reason = format!(
+            "the server {problem}; the response is dropped, because it may contain the credential \
+                of the request"
+        );
+        Err(Error::InternalError(Some(reason)))
     }
 
     pub(super) fn scrub_headers(&self, headers: &mut HeaderMap) {
@@ -197,19 +217,28 @@ mod tests {
         headers.insert("if-range", HeaderValue::from_static("x"));
         scrub.request_identity_encoding(&mut headers);
         assert_eq!((headers.len(), headers["accept-encoding"].as_bytes()), (1, &b"identity"[..]));
-        let answer = |encoding: &'static str| {
-            HeaderMap::from_iter([(header::CONTENT_ENCODING, HeaderValue::from_static(encoding))])
+        let whole = StatusCode::OK;
+        let answer = |header: HeaderName, value: &'static str| {
+            HeaderMap::from_iter([(header, HeaderValue::from_static(value))])
         };
-        assert!(
-            scrub.check_identity_encoding(&HeaderMap::new()).is_ok()
-                && scrub.check_identity_encoding(&answer(" Identity")).is_ok()
-        );
-        for encoding in ["gzip", "br", "identity, gzip"] {
-            assert!(scrub.check_identity_encoding(&answer(encoding)).is_err(), "{encoding}");
-            assert!(
-                SecretScrubber::default().check_identity_encoding(&answer(encoding)).is_ok(),
-                "{encoding}"
-            );
+        let (content, transfer) = (header::CONTENT_ENCODING, header::TRANSFER_ENCODING);
+        assert!(scrub.check_searchable(whole, &HeaderMap::new()).is_ok());
+        for (header, value, is_searchable) in [
+            (&content, " Identity", true),
+            (&content, "gzip", false),
+            (&content, "br", false),
+            (&content, "identity, gzip", false),
+            (&transfer, "Chunked", true),
+            (&transfer, "gzip, chunked", false),
+            (&transfer, "deflate", false),
+        ] {
+            let headers = answer(header.clone(), value);
+            let checked = scrub.check_searchable(whole, &headers);
+            assert_eq!(checked.is_ok(), is_searchable, "{header}: {value}");
+            assert!(SecretScrubber::default().check_searchable(whole, &headers).is_ok());
         }
+        let partial = StatusCode::PARTIAL_CONTENT;
+        assert!(scrub.check_searchable(partial, &HeaderMap::new()).is_err());
+        assert!(SecretScrubber::default().check_searchable(partial, &HeaderMap::new()).is_ok());
     }
 }

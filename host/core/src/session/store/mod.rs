@@ -97,11 +97,15 @@ impl SessionStore {
     /// Lists the sessions, newest first.
     ///
     /// # Errors
-    /// A directory of the store cannot be read.
+    /// A directory of the store cannot be read, or other users have access to it.
     pub fn list(&self, scope: SessionScope<'_>) -> Result<Vec<StoredSession>, SessionError> {
+        let all = list_directory(&self.directory)?;
         let directories = match scope {
-            SessionScope::Project(workspace) => vec![self.directory.join(project_key(workspace))],
-            SessionScope::All => list_directory(&self.directory)?,
+            SessionScope::Project(workspace) => {
+                let project = self.directory.join(project_key(workspace));
+                all.into_iter().filter(|path| *path == project).collect()
+            }
+            SessionScope::All => all,
         };
         let mut entries = Vec::new();
         for directory in directories {
@@ -189,7 +193,8 @@ impl StoredSession {
         workspace: &Path,
         redact: RedactSecrets,
     ) -> Result<OpenSession, SessionError> {
-        if let Some(directory) = self.path.parent() {
+        // The directory of the project, and that of all sessions.
+        for directory in self.path.ancestors().skip(1).take(2) {
             create_private_directory(directory)?;
         }
         let (journal, saved) =
@@ -236,32 +241,40 @@ fn project_key(workspace: &Path) -> String {
     format!("{}-{digest}", name.trim_start_matches('.'))
 }
 
-/// Lists the paths in a directory; a missing directory counts as empty.
+/// Lists the paths in a directory that only the user can access. A missing directory and a file
+/// count as empty.
 fn list_directory(directory: &Path) -> Result<Vec<PathBuf>, SessionError> {
+    let is_other = |error: &std::io::Error| {
+        matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory)
+    };
+    match fs::symlink_metadata(directory) {
+        Ok(found) if found.is_file() => return Ok(Vec::new()),
+        Err(error) if is_other(&error) => return Ok(Vec::new()),
+        Ok(_) | Err(_) => {
+            private_dir::check(directory).map_err(|problem| privacy_error(directory, problem))?;
+        }
+    }
     match fs::read_dir(directory) {
         Ok(children) => children
             .map(|child| child.map(|child| child.path()).map_err(SessionError::io(directory)))
             .collect(),
-        Err(error)
-            if matches!(
-                error.kind(),
-                std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
-            ) =>
-        {
-            Ok(Vec::new())
-        }
+        Err(error) if is_other(&error) => Ok(Vec::new()),
         Err(error) => Err(SessionError::io(directory)(error)),
     }
 }
 
 /// Creates a directory with mode 0700, or checks that the existing one is private to the user.
 fn create_private_directory(directory: &Path) -> Result<(), SessionError> {
-    private_dir::create(directory).map_err(|error| match error {
+    private_dir::create(directory).map_err(|problem| privacy_error(directory, problem))
+}
+
+fn privacy_error(directory: &Path, problem: PrivateDirError) -> SessionError {
+    match problem {
         PrivateDirError::Io(error) => SessionError::io(directory)(error),
         PrivateDirError::NotPrivate(reason) => {
             SessionError::NotPrivate { path: directory.to_owned(), reason }
         }
-    })
+    }
 }
 
 #[cfg(test)]

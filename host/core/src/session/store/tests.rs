@@ -40,6 +40,39 @@ fn r109_files_have_mode_0600_in_directories_of_mode_0700() {
 }
 
 #[test]
+fn r109_directories_that_others_can_write_and_links_are_not_used() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    let store = new_store(&temp);
+    create(&store, WORKSPACE);
+    let entry = only_session(&store);
+    let project = entry.journal_path().parent().expect("a directory").to_owned();
+    let uses = |entry: &StoredSession| {
+        let workspace = Path::new(WORKSPACE);
+        let scopes = [SessionScope::Project(workspace), SessionScope::All];
+        let listed = scopes.map(|scope| store.list(scope).is_ok());
+        let found = store.find(SessionScope::Project(workspace), entry.id.as_str()).is_ok();
+        let is_resumed = entry.resume(workspace, no_redaction()).is_ok();
+        (listed, found, is_resumed)
+    };
+    assert_eq!(uses(&entry), ([true; 2], true, true));
+    for directory in [&store.directory, &project] {
+        let set_mode = |mode| {
+            fs::set_permissions(directory, fs::Permissions::from_mode(mode)).expect("mode set");
+        };
+        set_mode(0o777);
+        assert_eq!(uses(&entry), ([false; 2], false, false), "{}", directory.display());
+        set_mode(0o700);
+        let elsewhere = temp.path().join("elsewhere");
+        fs::rename(directory, &elsewhere).expect("renamed");
+        std::os::unix::fs::symlink(&elsewhere, directory).expect("linked");
+        assert_eq!(uses(&entry), ([false; 2], false, false), "{}", directory.display());
+        fs::remove_file(directory).expect("removed");
+        fs::rename(&elsewhere, directory).expect("renamed");
+    }
+    assert_eq!(uses(&entry), ([true; 2], true, true));
+}
+
+#[test]
 fn r109_a_session_that_others_can_write_is_not_loaded() {
     let temp = tempfile::tempdir().expect("temporary directory");
     let store = new_store(&temp);
