@@ -68,32 +68,25 @@ fn new_files(runtime: &Runtime) {
     );
 }
 
-/// A package with one dependency of its own, built again after a change.
+/// A small project of five crates, built from nothing and after a change.
 fn build(runtime: &Runtime) {
     let [ours, theirs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     for directory in [&ours, &theirs] {
-        let write = |path: &str, text: &str| {
-            let path = directory.path().join(path);
-            fs::create_dir_all(path.parent().expect("a parent")).expect("it is made");
-            fs::write(path, text).expect("it is written");
-        };
-        write(
-            "Cargo.toml",
-            "[package]\nname = \"small\"\nedition = \"2021\"\n[dependencies]\npart = { path = \
-                \"part\" }\n[workspace]\n",
-        );
-        write("part/Cargo.toml", "[package]\nname = \"part\"\nedition = \"2021\"\n");
-        write("part/src/lib.rs", "pub fn text() -> String { format!(\"{:?}\", vec![1; 3]) }\n");
-        write("src/main.rs", "fn main() { println!(\"{}\", part::text()) }\n");
+        daily::grow_packages(directory.path());
     }
     let bench = bench(SandboxLevel::Full, ours.path());
-    let line = "touch part/src/lib.rs; cargo build --offline --quiet";
-    measure::against(
-        &Line { name: "cargo build of two small crates", target: "≤ 1.1×" },
-        5,
-        || call(&bench, runtime, line),
-        || native(theirs.path(), line),
-    );
+    for (name, target, line) in [
+        ("cargo build of five crates, from nothing", "≤ 1.1×", "rm -rf target"),
+        ("cargo build of five crates, one changed", "", "touch one/src/lib.rs"),
+    ] {
+        let line = format!("cd rust; {line}; cargo build --offline --quiet");
+        measure::against(
+            &Line { name, target },
+            5,
+            || call(&bench, runtime, &line),
+            || native(theirs.path(), &line),
+        );
+    }
 }
 
 /// `git status` in a large tree, in a read-only workspace and in a private view.

@@ -116,7 +116,7 @@ fn grow(directory: &Path, files: usize) {
 }
 
 /// Creates a small package of each language in the repository.
-fn grow_packages(directory: &Path) {
+pub(crate) fn grow_packages(directory: &Path) {
     let write = |path: &str, text: &str| {
         let path = directory.join(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("it is made");
