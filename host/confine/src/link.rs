@@ -84,18 +84,39 @@ impl SupervisorLink {
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&timeout));
     }
 
-    /// Returns whether the other end is closed for writing.
+    /// Returns whether the other end is closed for writing. What it has sent before comes first.
     pub(super) fn is_closed(&mut self) -> bool {
+        self.state() == LinkState::Closed
+    }
+
+    /// Returns whether there is something to receive, without waiting for it.
+    pub(super) fn state(&mut self) -> LinkState {
         let stream = &self.stream.get_ref().stream;
         if stream.set_nonblocking(true).is_err() {
-            return true;
+            return LinkState::Closed;
         }
-        let ended = match self.stream.fill_buf() {
-            Ok(bytes) => bytes.is_empty(),
-            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        let state = match self.stream.fill_buf() {
+            Ok([]) => LinkState::Closed,
+            Ok(_) => LinkState::Readable,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => LinkState::Quiet,
+            Err(_) => LinkState::Closed,
         };
-        self.stream.get_ref().stream.set_nonblocking(false).is_err() || ended
+        match self.stream.get_ref().stream.set_nonblocking(false) {
+            Ok(()) => state,
+            Err(_) => LinkState::Closed,
+        }
     }
+}
+
+/// Whether there is something to receive on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    /// The other end is open and has sent nothing.
+    Quiet,
+    /// The other end has sent something.
+    Readable,
+    /// The other end is closed, and everything that it sent was received.
+    Closed,
 }
 
 impl AsFd for SupervisorLink {

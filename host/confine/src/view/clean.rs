@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, lgetxattr, llistxattr, lremovexattr,
-    openat2, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, XattrFlags, lgetxattr, llistxattr,
+    lremovexattr, lsetxattr, openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -127,6 +127,15 @@ fn attribute_names(path: &Path) -> io::Result<Vec<CString>> {
     Ok(names.filter_map(|name| CString::new(name).ok()).collect())
 }
 
+/// Lets a new directory of the layer hide the directory below it, from now on also a directory that
+/// is committed there.
+///
+/// # Errors
+/// The mark cannot be set.
+pub(super) fn make_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    Ok(lsetxattr(path_of(parent, name), OPAQUE_ATTRIBUTE, b"y", XattrFlags::empty())?)
+}
+
 /// Returns whether a directory of the layer hides the directory below it.
 pub(crate) fn is_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     match lgetxattr(path_of(parent, name), OPAQUE_ATTRIBUTE, &mut [0_u8; 8]) {
@@ -163,7 +172,7 @@ pub(super) fn names_in(directory: impl AsFd) -> io::Result<Vec<CString>> {
 
 /// Returns a path of an entry, for system calls that take no directory. The last component is the
 /// entry itself.
-fn path_of(parent: BorrowedFd<'_>, name: &CStr) -> PathBuf {
+pub(super) fn path_of(parent: BorrowedFd<'_>, name: &CStr) -> PathBuf {
     let directory = PathBuf::from(format!("/proc/self/fd/{}", parent.as_raw_fd()));
     directory.join(OsStr::from_bytes(name.to_bytes()))
 }

@@ -90,7 +90,11 @@ impl MoveTest {
             ("link", MoveAction::Replace { from: from("3") }),
             ("tree", MoveAction::Replace { from: from("2") }),
         ];
-        let moves = moves.map(|(path, action)| PlannedMove { path: path.to_owned(), action });
+        let moves = moves.map(|(path, action)| PlannedMove {
+            path: path.to_owned(),
+            action,
+            seen: SeenEntry::AtStart,
+        });
         MovePlan { moves: moves.into(), since: self.now() }
     }
 
