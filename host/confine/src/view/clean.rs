@@ -3,7 +3,7 @@
 //! overlayfs marks directories and copied files with extended attributes. Left in the workspace,
 //! they would change what a later overlay shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -34,13 +34,24 @@ pub(super) struct EntrySize {
     pub(super) entries: u64,
 }
 
-/// Removes the marks of overlayfs from an entry and everything below it, and returns its size.
+/// Removes the marks of overlayfs from an entry and everything below it, and returns its size. Adds
+/// the numbers of files with several names to `linked`.
 ///
 /// # Errors
 /// An entry cannot be read, or is deeper than a path can express.
-pub(super) fn clean_entry(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<EntrySize> {
+pub(super) fn clean_entry(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    linked: &mut BTreeSet<u64>,
+) -> io::Result<EntrySize> {
     let mut size = EntrySize::default();
     let found = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mut add_linked = |found: &Stat| {
+        if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink > 1 {
+            linked.insert(found.st_ino);
+        }
+    };
+    add_linked(&found);
     let Some(top) = clean_one(parent, name, &found, &mut size)? else { return Ok(size) };
     let mut pending = vec![PathBuf::new()];
     while let Some(path) = pending.pop() {
@@ -49,6 +60,7 @@ pub(super) fn clean_entry(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<Ent
         for name in names_in(&directory)? {
             size.entries += 1;
             let found = statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+            add_linked(&found);
             if is_whiteout(&found) {
                 // It hides nothing here, because a new directory has nothing below it.
                 unlinkat(&directory, &*name, AtFlags::empty())?;

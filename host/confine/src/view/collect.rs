@@ -84,10 +84,21 @@ struct ChangeCollector<'a, 'c> {
     /// Directories that exist in both layers and were not visited yet.
     pending: Vec<(PathBuf, DirectoryView)>,
     next_number: usize,
+    /// The numbers of the files with several names that were moved.
+    moved_links: BTreeSet<u64>,
+    /// Files with several names that are as a checkpoint has committed them.
+    known_links: Vec<KnownLink>,
     /// The number of changes so far, also of those that cannot be committed.
     visited: usize,
     /// The discarded changes without a notice of their own.
     unnamed: usize,
+}
+
+/// A committed name of a file with several names.
+struct KnownLink {
+    directory: PathBuf,
+    name: CString,
+    inode: u64,
 }
 
 /// The changes that a collector has found.
@@ -133,6 +144,8 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
             collected: Collected::default(),
             pending: vec![(PathBuf::new(), DirectoryView::Merged)],
             next_number: 0,
+            moved_links: BTreeSet::new(),
+            known_links: Vec::new(),
             visited: 0,
             unnamed: 0,
         })
@@ -141,6 +154,17 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
     fn collect(mut self) -> io::Result<Collected> {
         while let Some((directory, view)) = self.pending.pop() {
             self.visit(&directory, view)?;
+        }
+        // If another name of a file is new, for example in a directory with another name, all of
+        // them become names of one new file.
+        for KnownLink { directory, name, inode } in std::mem::take(&mut self.known_links) {
+            let is_taken = match &self.copier {
+                Some(copier) => copier.linked.contains_key(&inode),
+                None => self.moved_links.contains(&inode),
+            };
+            if is_taken {
+                self.replace_link(&directory, &name)?;
+            }
         }
         let mut collected = self.collected;
         if self.unnamed > 0 {
@@ -165,26 +189,46 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
             let path = directory.join(OsStr::from_bytes(name.to_bytes()));
             let place = LayerName { upper: &upper, lower: &lower, name: &name, path, view };
             let Some(change) = self.find_change(&place)? else { continue };
-            self.visited += 1;
-            if self.visited > MAX_CHANGES {
-                let problem = format!("the command changed more than {MAX_CHANGES} paths");
-                return Err(io::Error::other(problem));
-            }
-            let FoundChange { action, seen } = change;
-            let found = &mut self.collected.found;
-            match place.path.into_os_string().into_string() {
-                Ok(path) => found.changes.push(LayerChange { path, action, seen }),
-                Err(path) if found.notices.len() < MAX_NAMED_PATHS => {
-                    let verb = if self.copier.is_some() { "not committed" } else { "discarded" };
-                    found.notices.push(format!(
-                        "the change of `{}` was {verb}, because its name is not UTF-8",
-                        escape_line(&path.to_string_lossy(), MAX_SHOWN_PATH_LEN)
-                    ));
-                }
-                Err(_) => self.unnamed += 1,
-            }
+            self.add_change(place.path, change)?;
         }
         Ok(())
+    }
+
+    fn add_change(&mut self, path: PathBuf, change: FoundChange) -> io::Result<()> {
+        self.visited += 1;
+        if self.visited > MAX_CHANGES {
+            let problem = format!("the command changed more than {MAX_CHANGES} paths");
+            return Err(io::Error::other(problem));
+        }
+        let FoundChange { action, seen } = change;
+        let found = &mut self.collected.found;
+        match path.into_os_string().into_string() {
+            Ok(path) => found.changes.push(LayerChange { path, action, seen }),
+            Err(path) if found.notices.len() < MAX_NAMED_PATHS => {
+                let verb = if self.copier.is_some() { "not committed" } else { "discarded" };
+                found.notices.push(format!(
+                    "the change of `{}` was {verb}, because its name is not UTF-8",
+                    escape_line(&path.to_string_lossy(), MAX_SHOWN_PATH_LEN)
+                ));
+            }
+            Err(_) => self.unnamed += 1,
+        }
+        Ok(())
+    }
+
+    /// Replaces a name of a file by a name of the same file in the layer.
+    fn replace_link(&mut self, directory: &Path, name: &CStr) -> io::Result<()> {
+        let (upper, lower) =
+            (open_below(&self.upper, directory)?, open_below(&self.lower, directory)?);
+        let path = directory.join(OsStr::from_bytes(name.to_bytes()));
+        let before = statat(&lower, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let after = statat(&upper, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let seen = self.committed.find_seen(&lower, &path, Some(&before))?;
+        let view = DirectoryView::Merged;
+        let place = LayerName { upper: &upper, lower: &lower, name, path, view };
+        let entry = self.take_entry(&place, &after)?;
+        let action = LayerAction::Replace { before: kind_of(&before), after: entry, is_same: true };
+        self.add_change(place.path, FoundChange { action, seen })
     }
 
     fn find_change(&mut self, place: &LayerName<'_>) -> io::Result<Option<FoundChange>> {
@@ -224,6 +268,9 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
             }
             // A file with several names in the layer may have got one of them from the command.
             if self.is_committed(path, &before, &after) {
+                let directory = path.parent().unwrap_or(Path::new("")).to_owned();
+                let (name, inode) = ((*name).to_owned(), after.st_ino);
+                self.known_links.push(KnownLink { directory, name, inode });
                 return Ok(None);
             }
         }
@@ -297,7 +344,7 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
         let EntrySize { bytes, entries } = match &mut self.copier {
             None => {
                 renameat(place.upper, place.name, &self.entries, &*name)?;
-                clean_entry(self.entries.as_fd(), &name)?
+                clean_entry(self.entries.as_fd(), &name, &mut self.moved_links)?
             }
             Some(copier) => {
                 let source = (place.upper.as_fd(), place.name);

@@ -33,6 +33,8 @@ pub(super) struct EntryStamp {
     written: (i64, i64),
     /// The time of the last status change, in seconds and nanoseconds since 1970.
     changed: (i64, i64),
+    /// Whether the entry has several names.
+    is_linked: bool,
 }
 
 /// An entry that was copied out of a layer.
@@ -98,6 +100,7 @@ impl EntryStamp {
             size: found.st_size,
             written: (found.st_mtime.into(), found.st_mtime_nsec as i64),
             changed: (found.st_ctime.into(), found.st_ctime_nsec as i64),
+            is_linked: found.st_nlink > 1,
         }
     }
 
@@ -119,6 +122,12 @@ impl EntryStamp {
     fn is_unchanged(&self, before: &Self) -> bool {
         self.is_moved(before) && (self.is_directory() || self.changed == before.changed)
     }
+
+    /// Returns whether this is the same entry of the workspace in the same place, without a change
+    /// by others. The commit of another name of a file changes its status, too.
+    fn is_own(&self, before: &Self) -> bool {
+        self.is_unchanged(before) || before.is_linked && self.is_moved(before)
+    }
 }
 
 impl CommittedPaths {
@@ -135,7 +144,7 @@ impl CommittedPaths {
     /// Returns whether this entry of the workspace is the one that a checkpoint has committed.
     pub(super) fn is_own(&self, path: &Path, found: &Stat) -> bool {
         let known = self.entries.get(path);
-        known.is_some_and(|known| EntryStamp::of(found).is_unchanged(&known.lower))
+        known.is_some_and(|known| EntryStamp::of(found).is_own(&known.lower))
     }
 
     /// Returns whether an entry of the layer is the one that a checkpoint has copied, without a new
@@ -194,7 +203,7 @@ impl CommittedPaths {
     /// Returns whether an entry of the workspace is as the command has seen it.
     fn knows(&self, path: &Path, found: &EntryStamp) -> bool {
         if let Some(known) = self.entries.get(path) {
-            return found.is_unchanged(&known.lower);
+            return found.is_own(&known.lower);
         }
         found.changed <= self.created || (found.is_directory() && self.touched.contains(path))
     }

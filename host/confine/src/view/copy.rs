@@ -39,8 +39,8 @@ pub(crate) struct EntryCopier<'a> {
     entries_left: usize,
     /// The first copy of each file with several names, by its number, so that the copies are one
     /// file, too.
-    linked: HashMap<u64, PathBuf>,
-    /// What was copied so far.
+    pub(super) linked: HashMap<u64, PathBuf>,
+    /// What was copied so far, also under several names.
     pub(super) copied: Vec<CopiedEntry>,
 }
 

@@ -162,7 +162,8 @@ fn describe_tree(root: &Path) -> BTreeMap<String, String> {
             let content = fs::read(at).expect("it is read");
             let content = String::from_utf8_lossy(&content).into_owned();
             let first = first_names.entry(metadata.ino()).or_insert_with(|| path.clone()).clone();
-            format!("file {mode:o} {} is {first}: {content:?}", metadata.nlink())
+            // The number of names includes those in the undo history.
+            format!("file {mode:o} {first}: {content:?}")
         } else {
             format!("special {mode:o}")
         };

@@ -109,42 +109,40 @@ fn processes_that_start_others_all_the_time_are_paused_too() {
 
 #[test]
 fn a_process_that_continues_itself_has_no_checkpoint() {
-    // A timer sends SIGCONT to the process, all the time or now and then.
-    for (microseconds, files, problem) in [(500, 1, "do not stop"), (40_000, 3000, "has run")] {
-        let home = new_home();
-        write(
-            &home,
-            "script.py",
-            format!(
-                "import os, signal\n\
-                 {TIMER}\
-                 os.mkdir('many')\n\
-                 for n in range({files}): open('many/%d' % n, 'w').write('x')\n\
-                 start({microseconds} * 1000)\n\
-                 print('did 1', flush=True)\n\
-                 n = 0\n\
-                 while True:\n\
-                 \x20   n += 1\n\
-                 \x20   os.makedirs('.git/hooks', exist_ok=True)\n\
-                 \x20   open('.git/hooks/post-commit', 'w').write(str(n))\n\
-                 \x20   open('file', 'w').write(str(n))\n"
-            ),
-        );
-        let command = "export PATH=/usr/bin:/bin; exec python3 script.py";
-        let call = json!({"command": command, "background": true});
-        let mut chat = JobChat::start_line(home, call);
-        chat.run_step(1);
-        let shown = chat.ask("/jobs commit 1");
-        assert!(shown.contains("cannot commit") && shown.contains(problem), "{shown}");
-        for path in ["file", "many", ".git/hooks/post-commit"] {
-            assert!(!chat.home.has_file(path), "{path}");
-        }
-        assert!(chat.ask("/jobs 1").contains("running"));
-        let end = chat.ask("/jobs stop 1");
-        assert!(end.contains("stopped on request"), "{end}");
-        assert!(chat.home.has_file("file") && !chat.home.has_file(".git/hooks/post-commit"));
-        chat.leave();
+    let home = new_home();
+    // Timers send SIGCONT to the process now and then.
+    write(
+        &home,
+        "script.py",
+        format!(
+            "import os, signal\n\
+             {TIMER}\
+             os.mkdir('many')\n\
+             for n in range(3000): open('many/%d' % n, 'w').write('x')\n\
+             for n in range(30, 60, 3): start(n * 1000000)\n\
+             print('did 1', flush=True)\n\
+             n = 0\n\
+             while True:\n\
+             \x20   n += 1\n\
+             \x20   os.makedirs('.git/hooks', exist_ok=True)\n\
+             \x20   open('.git/hooks/post-commit', 'w').write(str(n))\n\
+             \x20   open('file', 'w').write(str(n))\n"
+        ),
+    );
+    let command = "export PATH=/usr/bin:/bin; exec python3 script.py";
+    let mut chat = JobChat::start_line(home, json!({"command": command, "background": true}));
+    chat.run_step(1);
+    let shown = chat.ask("/jobs commit 1");
+    assert!(shown.contains("cannot commit"), "{shown}");
+    assert!(shown.contains("has run while all were paused"), "{shown}");
+    for path in ["file", "many", ".git/hooks/post-commit"] {
+        assert!(!chat.home.has_file(path), "{path}");
     }
+    assert!(chat.ask("/jobs 1").contains("running"));
+    let end = chat.ask("/jobs stop 1");
+    assert!(end.contains("stopped on request"), "{end}");
+    assert!(chat.home.has_file("file") && !chat.home.has_file(".git/hooks/post-commit"));
+    chat.leave();
 }
 
 /// Defines `start(nanoseconds)`, after which the kernel sends SIGCONT at this interval. A signal
