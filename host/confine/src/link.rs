@@ -169,3 +169,24 @@ pub(crate) fn receive_with_descriptors(
     }
     Ok(found.bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_end_comes_before_the_end() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let (mut link, mut other) = (SupervisorLink::new(ours), SupervisorLink::new(theirs));
+        assert_eq!(link.state(), LinkState::Quiet);
+        other.send(&1).and_then(|()| other.send(&2)).expect("sent");
+        drop(other);
+        for number in 1..=2 {
+            assert_eq!(link.state(), LinkState::Readable);
+            assert!(!link.is_closed());
+            assert_eq!(link.receive::<u32>().expect("received"), Some(number));
+        }
+        assert_eq!(link.state(), LinkState::Closed);
+        assert!(link.is_closed());
+    }
+}

@@ -352,3 +352,88 @@ fn create_special(one: &CopySource<'_>, kind: FileType) -> io::Result<()> {
 fn create_special(_: &CopySource<'_>, _: FileType) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+
+    use super::super::collect::open_directory;
+    use super::*;
+
+    /// Copies `source` below `top` to `copy`.
+    fn copy(top: &Path, is_cancelled: bool) -> io::Result<EntrySize> {
+        let directory = open_directory(top).expect("it is opened");
+        let status = statat(&directory, "source", AtFlags::SYMLINK_NOFOLLOW).expect("it exists");
+        let mut cancelled = || is_cancelled;
+        let mut copier = EntryCopier::new(&mut cancelled);
+        let source = (directory.as_fd(), c"source");
+        copier.copy_entry(source, &status, (directory.as_fd(), c"copy"), Path::new("path"))
+    }
+
+    #[test]
+    fn a_copy_has_the_attributes_holes_and_links_of_its_source_and_no_marks() {
+        let top = tempfile::tempdir().expect("a directory");
+        let source = top.path().join("source");
+        std::fs::create_dir_all(source.join("inner")).expect("created");
+        let file = source.join("inner/file");
+        std::fs::write(&file, "content").expect("written");
+        std::fs::hard_link(&file, source.join("link")).expect("linked");
+        std::os::unix::fs::symlink("nowhere", source.join("symlink")).expect("linked");
+        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o4750)).expect("set");
+        let long_ago = std::time::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
+        for path in [&file, &source.join("inner")] {
+            File::open(path).and_then(|file| file.set_modified(long_ago)).expect("set");
+        }
+        for (name, path) in [(c"user.kept", &file), (c"user.overlay.opaque", &source)] {
+            lsetxattr(path, name, b"y", XattrFlags::empty()).expect("set");
+        }
+        let sparse = File::create(source.join("sparse")).expect("created");
+        sparse.set_len(64 << 20).expect("set");
+        std::os::unix::fs::FileExt::write_at(&sparse, b"end", (64 << 20) - 3).expect("written");
+        std::fs::set_permissions(source.join("inner"), PermissionsExt::from_mode(0o500))
+            .expect("set");
+
+        let size = copy(top.path(), false).expect("copied");
+        assert_eq!(size, EntrySize { bytes: (64 << 20) + 2 * 7, entries: 5 });
+        let copy = top.path().join("copy");
+        let copied = copy.join("inner/file").metadata().expect("it exists");
+        assert_eq!(copied.permissions().mode() & 0o7777, 0o4750);
+        assert_eq!((copied.mtime(), copied.mtime_nsec()), (1_000_000_000, 123_456_789));
+        let inner = copy.join("inner").metadata().expect("it exists");
+        assert_eq!((inner.mode() & 0o7777, inner.mtime()), (0o500, 1_000_000_000));
+        let link = copy.join("link").metadata().expect("it exists");
+        assert_eq!((link.ino(), link.nlink()), (copied.ino(), 2));
+        let target = std::fs::read_link(copy.join("symlink")).expect("a link");
+        assert_eq!(target, Path::new("nowhere"));
+        let sparse = copy.join("sparse").metadata().expect("it exists");
+        assert!(sparse.len() == 64 << 20 && sparse.blocks() < 1000, "{sparse:?}");
+        let parent = open_directory(&copy.join("inner")).expect("opened");
+        let kept = attributes(parent.as_fd(), c"file").expect("read");
+        assert_eq!(kept.get(c"user.kept").map(Vec::as_slice), Some(&b"y"[..]));
+        let top = open_directory(top.path()).expect("opened");
+        assert!(!super::super::is_opaque(top.as_fd(), c"copy").expect("read"));
+    }
+
+    #[test]
+    fn a_checkpoint_has_limits_and_can_be_cancelled() {
+        let top = tempfile::tempdir().expect("a directory");
+        let source = top.path().join("source");
+        let file = File::create(&source).expect("created");
+        // The copy would be free if the file system can share content.
+        if !share_content(&file, &File::create(top.path().join("shared")).expect("created")) {
+            std::fs::write(&source, vec![1; (1 << 20) + 1]).expect("written");
+            let problem = copy(top.path(), false).expect_err("it is too large").to_string();
+            assert!(problem.contains("more than 1 MiB"), "{problem}");
+        }
+        std::fs::remove_file(&source).expect("removed");
+        let _ = std::fs::remove_file(top.path().join("copy"));
+        std::fs::create_dir(&source).expect("created");
+        for number in 0..=MAX_COPIED_ENTRIES {
+            std::fs::write(source.join(number.to_string()), "").expect("written");
+        }
+        let problem = copy(top.path(), false).expect_err("there are too many").to_string();
+        assert!(problem.contains("more than 1000 files and directories"), "{problem}");
+        let problem = copy(top.path(), true).expect_err("it is cancelled").to_string();
+        assert!(problem.contains("cancelled"), "{problem}");
+    }
+}

@@ -64,7 +64,8 @@ def step(number):
         if other and not is_directory(path): os.rename(other, path)
     elif what == 7:
         other = pick(is_directory)
-        if other and not (path + "/").startswith(other + "/"):
+        apart = other and not (path + "/").startswith(other + "/") and not other.startswith(path + "/")
+        if apart:
             remove(path)
             # A view cannot rename a directory that was there before.
             if other.startswith("./old"):
