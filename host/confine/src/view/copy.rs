@@ -355,6 +355,7 @@ fn create_special(_: &CopySource<'_>, _: FileType) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use super::super::collect::open_directory;
@@ -379,7 +380,7 @@ mod tests {
         std::fs::write(&file, "content").expect("written");
         std::fs::hard_link(&file, source.join("link")).expect("linked");
         std::os::unix::fs::symlink("nowhere", source.join("symlink")).expect("linked");
-        std::fs::set_permissions(&file, PermissionsExt::from_mode(0o4750)).expect("set");
+        std::fs::set_permissions(&file, Permissions::from_mode(0o4750)).expect("set");
         let long_ago = std::time::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_789);
         for path in [&file, &source.join("inner")] {
             File::open(path).and_then(|file| file.set_modified(long_ago)).expect("set");
@@ -390,8 +391,7 @@ mod tests {
         let sparse = File::create(source.join("sparse")).expect("created");
         sparse.set_len(64 << 20).expect("set");
         std::os::unix::fs::FileExt::write_at(&sparse, b"end", (64 << 20) - 3).expect("written");
-        std::fs::set_permissions(source.join("inner"), PermissionsExt::from_mode(0o500))
-            .expect("set");
+        std::fs::set_permissions(source.join("inner"), Permissions::from_mode(0o500)).expect("set");
 
         let size = copy(top.path(), false).expect("copied");
         assert_eq!(size, EntrySize { bytes: (64 << 20) + 2 * 7, entries: 5 });
