@@ -20,6 +20,7 @@
 //! self-test, not the level that the system claims to support.
 
 mod archive;
+mod checkpoint;
 mod command_dirs;
 mod command_environment;
 mod confined_command;

@@ -84,18 +84,39 @@ impl SupervisorLink {
         let _ = poll(&mut [PollFd::from_borrowed_fd(self.as_fd(), PollFlags::IN)], Some(&timeout));
     }
 
-    /// Returns whether the other end is closed for writing.
+    /// Returns whether the other end is closed for writing. What it has sent before comes first.
     pub(super) fn is_closed(&mut self) -> bool {
+        self.state() == LinkState::Closed
+    }
+
+    /// Returns whether there is something to receive, without waiting for it.
+    pub(super) fn state(&mut self) -> LinkState {
         let stream = &self.stream.get_ref().stream;
         if stream.set_nonblocking(true).is_err() {
-            return true;
+            return LinkState::Closed;
         }
-        let ended = match self.stream.fill_buf() {
-            Ok(bytes) => bytes.is_empty(),
-            Err(error) => error.kind() != std::io::ErrorKind::WouldBlock,
+        let state = match self.stream.fill_buf() {
+            Ok([]) => LinkState::Closed,
+            Ok(_) => LinkState::Readable,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => LinkState::Quiet,
+            Err(_) => LinkState::Closed,
         };
-        self.stream.get_ref().stream.set_nonblocking(false).is_err() || ended
+        match self.stream.get_ref().stream.set_nonblocking(false) {
+            Ok(()) => state,
+            Err(_) => LinkState::Closed,
+        }
     }
+}
+
+/// Whether there is something to receive on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LinkState {
+    /// The other end is open and has sent nothing.
+    Quiet,
+    /// The other end has sent something.
+    Readable,
+    /// The other end is closed, and everything that it sent was received.
+    Closed,
 }
 
 impl AsFd for SupervisorLink {
@@ -147,4 +168,25 @@ pub(crate) fn receive_with_descriptors(
         }
     }
     Ok(found.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_sent_before_the_end_comes_before_the_end() {
+        let (ours, theirs) = UnixStream::pair().expect("a pair");
+        let (mut link, mut other) = (SupervisorLink::new(ours), SupervisorLink::new(theirs));
+        assert_eq!(link.state(), LinkState::Quiet);
+        other.send(&1).and_then(|()| other.send(&2)).expect("sent");
+        drop(other);
+        for number in 1..=2 {
+            assert_eq!(link.state(), LinkState::Readable);
+            assert!(!link.is_closed());
+            assert_eq!(link.receive::<u32>().expect("received"), Some(number));
+        }
+        assert_eq!(link.state(), LinkState::Closed);
+        assert!(link.is_closed());
+    }
 }

@@ -162,11 +162,41 @@ pub(crate) enum SocketAccess {
     PairsAndNetwork,
 }
 
+/// A message of the host to the supervisor of a running command.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum HostMessage {
+    /// Collect what the command has changed so far. The supervisor replies with a report.
+    Checkpoint(CheckpointRequest),
+    /// The host has committed or discarded what the last report contained. The supervisor collects
+    /// nothing before.
+    Settled,
+}
+
+/// A request for what a command has changed so far.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CheckpointRequest {
+    /// The layer that receives copies of the new entries.
+    pub(crate) layer: PathBuf,
+    /// When the layer of the command was created, as a change time of its file system.
+    pub(crate) since: (i64, i64),
+}
+
+/// What a command has changed so far, since the last checkpoint.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct CheckpointReport {
+    /// The changes, or why they could not be collected.
+    pub(crate) changes: Result<CollectedChanges, String>,
+    /// Changes to protected paths that were undone, or could not be undone.
+    pub(crate) notices: Vec<String>,
+}
+
 /// A message of the supervisor to the host.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum SupervisorMessage {
     /// The socket at which the proxy receives connections comes with this message.
     Listening,
+    /// The reply to a request for a checkpoint.
+    Checkpoint(CheckpointReport),
     /// The command has ended. This is the last message.
     Ended(SupervisorReport),
 }

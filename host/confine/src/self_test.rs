@@ -191,7 +191,7 @@ fn exchange(
     std::io::Write::write_all(&mut link, order)?;
     Ok(match SupervisorLink::new(link).receive()? {
         Some(SupervisorMessage::Ended(report)) => Some(report),
-        Some(SupervisorMessage::Listening) | None => None,
+        Some(SupervisorMessage::Listening | SupervisorMessage::Checkpoint(_)) | None => None,
     })
 }
 

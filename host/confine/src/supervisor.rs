@@ -10,26 +10,28 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
+use super::checkpoint::{CheckpointMaker, refuse_checkpoint};
 use super::command_dirs::PrivateDirs;
 use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::guard::guard_supervisor;
 use super::isolation::{IsolatingLayer, PlannedIsolation, WorkspaceIsolation};
 use super::journal::RestoreJournal;
-use super::link::SupervisorLink;
+use super::link::{LinkState, SupervisorLink};
 use super::modes::RecordedFileModes;
 use super::protection_rounds::restore_protected_paths;
 use super::protocol::{
-    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, NamespaceMaker, NetworkAccess,
-    SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport, SupervisorRequest,
+    ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, HostMessage, NamespaceMaker,
+    NetworkAccess, SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport,
+    SupervisorRequest,
 };
 use super::sandbox_process::SandboxProcess;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::EntryKind;
 use crate::exit_code::exit_code;
 use crate::os::{self, DetachedOverlay};
-use crate::view::CollectedChanges;
-use crate::view::collect::collect_changes;
+use crate::view::collect::{collect_changes, open_directory};
+use crate::view::{CollectedChanges, CommittedPaths};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 
 /// The time between a stop request and killing the command. An abort has to return within a second
@@ -257,8 +259,23 @@ fn handle_request(
         RecordedFileModes::default()
     };
     let begun = Instant::now();
-    let ran = run_command(order, &surroundings, host);
+    let mut committed = CommittedPaths::default();
+    let mut checkpoints = match &isolation {
+        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct: None }) => {
+            let (before, protected) = (&before, &protected);
+            let committed = &mut committed;
+            Some(CheckpointMaker { order, overlay, paths, before, protected, committed })
+        }
+        // What a command writes directly is not collected.
+        WorkspaceIsolation::Layer(_)
+        | WorkspaceIsolation::Turn(_)
+        | WorkspaceIsolation::Unneeded => None,
+    };
+    let ran = run_command(order, &surroundings, host, checkpoints.as_mut());
     let ended = os::kill_descendants();
+    if let Some(checkpoints) = &mut checkpoints {
+        checkpoints.wait_until_settled(host);
+    }
     notices.extend(modes.put_back());
     let restore = |scope| {
         let paths = (order.workspace.as_path(), order.set_aside.as_path());
@@ -287,7 +304,8 @@ fn handle_request(
             if let Some(view) = view {
                 view.remove_empty(&order.workspace);
             }
-            let collected = collect_changes(&paths, &order.workspace);
+            let collected = open_directory(&order.workspace)
+                .and_then(|workspace| collect_changes(&paths, workspace, &committed));
             *changes = Some(collected.map_err(failed(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {
@@ -325,6 +343,7 @@ fn run_command(
     order: &SupervisorRequest,
     surroundings: &SandboxSpec<'_>,
     host: &mut SupervisorLink,
+    checkpoints: Option<&mut CheckpointMaker<'_>>,
 ) -> Result<CommandExitKind, ConfineError> {
     let (start, places) = os::plan_sandbox(surroundings)?;
     let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
@@ -362,7 +381,9 @@ fn run_command(
         None => confined.receive::<ChildReadiness>(),
     };
     match answer {
-        Ok(Some(ChildReadiness::Confined)) => wait_for_command(&mut child, order, host),
+        Ok(Some(ChildReadiness::Confined)) => {
+            wait_for_command(&mut child, order, host, checkpoints)
+        }
         Ok(Some(ChildReadiness::Failed(problem))) => Err(problem.decode()),
         Ok(Some(ChildReadiness::Listening) | None) | Err(_) => {
             let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
@@ -375,6 +396,7 @@ fn wait_for_command(
     child: &mut SandboxProcess,
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
+    mut checkpoints: Option<&mut CheckpointMaker<'_>>,
 ) -> Result<CommandExitKind, ConfineError> {
     let failed = |error: std::io::Error| ConfineError::new(ConfineStep::WaitForCommand, error);
     let most = usize::try_from(order.limits.processes).unwrap_or(usize::MAX);
@@ -383,7 +405,14 @@ fn wait_for_command(
         if let Some(status) = child.try_wait().map_err(failed)? {
             return Ok(exit_kind(status));
         }
-        if host.is_closed() {
+        let is_stopped = match host.state() {
+            LinkState::Quiet => false,
+            LinkState::Closed => true,
+            LinkState::Readable => {
+                receive_message(host, order, checkpoints.as_deref_mut()).is_err()
+            }
+        };
+        if is_stopped {
             terminate_gracefully(child, order.namespaces.as_ref());
             return Ok(CommandExitKind::Stopped);
         }
@@ -396,6 +425,32 @@ fn wait_for_command(
             }
         }
         os::wait_for_child_or_link(child.pid(), host, POLL_INTERVAL).map_err(failed)?;
+    }
+}
+
+/// Receives a message of the host and acts on it.
+///
+/// # Errors
+/// The host is gone.
+fn receive_message(
+    host: &mut SupervisorLink,
+    order: &SupervisorRequest,
+    checkpoints: Option<&mut CheckpointMaker<'_>>,
+) -> std::io::Result<()> {
+    let message = host.receive::<HostMessage>()?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+    match (message, checkpoints) {
+        (HostMessage::Checkpoint(request), Some(checkpoints)) => {
+            let report = checkpoints.collect(&request, host);
+            host.send(&SupervisorMessage::Checkpoint(report))
+        }
+        (HostMessage::Checkpoint(_), None) => {
+            host.send(&SupervisorMessage::Checkpoint(refuse_checkpoint(&order.workspace)))
+        }
+        (HostMessage::Settled, Some(checkpoints)) => {
+            checkpoints.settle();
+            Ok(())
+        }
+        (HostMessage::Settled, None) => Ok(()),
     }
 }
 

@@ -1,4 +1,5 @@
-//! The `jobs` tool: lists background commands, reads their output, sends input, and stops them.
+//! The `jobs` tool: lists background commands, reads their output, sends input, commits their
+//! changes, and stops them.
 
 use std::time::Duration;
 
@@ -20,7 +21,8 @@ pub struct Jobs;
 #[serde(deny_unknown_fields)]
 pub struct Input {
     /// `list`: list all background commands. `read`: return the output since the last `read`.
-    /// `write`: send `text` to standard input. `stop`: end the command and all its processes.
+    /// `write`: send `text` to standard input. `commit`: commit the changes of files so far; the
+    /// command continues. `stop`: end the command and all its processes.
     action: Action,
     /// The number of the background command. Every action except `list` needs it.
     #[serde(default)]
@@ -51,6 +53,8 @@ pub enum Action {
     Read,
     /// Send input.
     Write,
+    /// Commit the changes of files so far.
+    Commit,
     /// End the command.
     Stop,
 }
@@ -74,11 +78,13 @@ impl Tool for Jobs {
     const NAME: &'static str = "jobs";
     const TITLE: Option<&'static str> = Some("Background commands");
     const DESCRIPTION: &'static str = "Controls the background commands that `bash` started with \
-        `background`: lists them, reads their output, writes to their standard input, and stops \
-        them.\n- `read` returns only new output. With `until: \"end\"` it waits for the exit code; \
+        `background`: lists them, reads their output, writes to their standard input, commits their \
+        changes, and stops them.\n- `read` returns only new output. With `until: \"end\"` it waits for the exit code; \
         prefer that to many short reads.\n- Each `write` needs approval.\n- Changes of files by a \
-        background command appear in the workspace when it ends. Changes that need approval, such \
-        as those of AGENTS.md, are discarded.\n- All background commands end with the session.";
+        background command appear in the workspace at a `commit` and when it ends. Changes that \
+        need approval, such as those of AGENTS.md, are not committed, and are discarded at the \
+        end. If another tool or command changes one of these files meanwhile, nothing is \
+        committed.\n- All background commands end with the session.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {
@@ -107,6 +113,10 @@ impl Tool for Jobs {
                 let id = id()?;
                 jobs::write(id, text, input.close)?;
                 describe_output(id, &jobs::read(id, WaitCondition::Output, FIRST_WAIT)?)
+            }
+            Action::Commit => {
+                let id = id()?;
+                describe_output(id, &jobs::commit(id)?)
             }
             Action::Stop => {
                 let id = id()?;
@@ -261,6 +271,12 @@ mod tests {
                 "background command 2: running\nok\n",
             ),
             (
+                r#"{"action": "commit", "id": 2}"#,
+                vec![output(JobStatus::Running, "more\n")],
+                vec![JobRequest::Commit(2)],
+                "background command 2: running\nmore\n",
+            ),
+            (
                 r#"{"action": "stop", "id": 2}"#,
                 vec![output(JobStatus::Stopped("on request".to_owned()), "")],
                 vec![JobRequest::Stop(2)],
@@ -278,6 +294,7 @@ mod tests {
         for (input, pointer) in [
             (r#"{"action": "read"}"#, "/id"),
             (r#"{"action": "stop"}"#, "/id"),
+            (r#"{"action": "commit"}"#, "/id"),
             (r#"{"action": "write", "id": 1}"#, "/text"),
         ] {
             let (mut host, _) = host(Vec::new());

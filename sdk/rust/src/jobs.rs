@@ -71,6 +71,19 @@ pub fn write(id: u32, text: &str, close: bool) -> Result<(), JobError> {
     host::write(id, text, close)
 }
 
+/// Commits what a command has changed so far, and returns its new output. All processes of the
+/// command pause for a moment, and then continue.
+///
+/// Changes that need approval are not committed. They are named in the notices.
+///
+/// # Errors
+///
+/// Fails if nothing could be committed: the mode denies it, the command is unknown or has ended, or
+/// another program changed a file that the command changed, too.
+pub fn commit(id: u32) -> Result<JobOutput, JobError> {
+    host::commit(id)
+}
+
 /// Ends a command with all of its processes, and returns its last output.
 ///
 /// # Errors

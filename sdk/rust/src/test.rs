@@ -81,6 +81,8 @@ pub enum JobRequest {
         /// Whether the input is closed afterwards.
         close: bool,
     },
+    /// Commits what the command with this number has changed so far.
+    Commit(u32),
     /// Stops the command with this number.
     Stop(u32),
 }
@@ -92,7 +94,7 @@ pub enum JobReply {
     Started(u32),
     /// The list of commands.
     Jobs(Vec<Job>),
-    /// The output that was read, or the last output of a stopped command.
+    /// The output that was read, that came with a commit, or the last output of a stopped command.
     Output(JobOutput),
     /// The input was written.
     Written,

@@ -3,6 +3,7 @@
 
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
+mod checkpoints;
 mod conversation;
 mod dialog;
 mod line_mode;

@@ -8,16 +8,19 @@ use serde_json::{Value, json};
 
 use super::new_home;
 
-fn background(command: &str) -> ScriptedReply {
+pub(super) fn background(command: &str) -> ScriptedReply {
     call_reply("bash", json!({"command": command, "background": true}))
 }
 
-fn jobs(input: Value) -> ScriptedReply {
+pub(super) fn jobs(input: Value) -> ScriptedReply {
     call_reply("jobs", input)
 }
 
 /// Runs a request with these replies in mode `auto`. Returns the results of all calls, in order.
-fn run_calls(home: &TestHome, replies: Vec<ScriptedReply>) -> (ProgramOutput, Vec<String>) {
+pub(super) fn run_calls(
+    home: &TestHome,
+    replies: Vec<ScriptedReply>,
+) -> (ProgramOutput, Vec<String>) {
     let [provider, _] = both_providers();
     let server = provider.serve(replies.into_iter().chain([text_reply("Done.")]));
     let ran = home.start(home.model_command(&server, &["--mode", "auto"])).wait_for_exit();

@@ -6,6 +6,7 @@
 mod abort;
 mod answers;
 mod approval;
+mod background_checkpoints;
 mod background_commands;
 mod bounded_settings;
 mod call_ids;

@@ -82,7 +82,7 @@ impl Bench {
             .expect("it has that name");
         let call = PluginCall {
             jobs: None,
-            job_recorder: Arc::new(|_| {}),
+            job_recorder: Arc::new(|_, _| {}),
             tool: tool.to_owned(),
             input: input.to_owned(),
             grants: cofferdam::policy::Grants::from_requested(&declared.asks),

@@ -32,6 +32,16 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
             )
         }
         RecordKind::Ended(ended) => self::describe_call_end(ended),
+        RecordKind::BackgroundCheckpoint(reached) => {
+            let CommandRun { line_sha256: digest, changes, more_changes, .. } = &reached.command;
+            let count = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+            format!(
+                "{}: checkpoint of a background command; command {}: {} changes committed",
+                reached.actor.tool,
+                digest.get(..12).unwrap_or(digest),
+                count.saturating_add(*more_changes)
+            )
+        }
         RecordKind::BackgroundEnded(ended) => {
             format!(
                 "{}: background command ended{}",

@@ -54,7 +54,11 @@ const COMMANDS: [(&str, &str, &str); 13] = [
     ("/context", "", "show how much of the context window is used"),
     ("/cost", "", "show the tokens and the cost of this chat"),
     ("/compact", "", "replace old messages by a summary"),
-    ("/jobs", "[ID|stop ID]", "list the background commands, or show or stop one"),
+    (
+        "/jobs",
+        "[ID|commit ID|stop ID]",
+        "list the background commands, show or stop one, or commit what it changed so far",
+    ),
     ("/diff", "", "show what tools and commands changed in this chat"),
     ("/resume", "[ID]", "list the sessions of this project, or continue the one with this ID"),
     ("/clear", "", "start a new session; the old one is kept"),
@@ -174,6 +178,12 @@ pub(super) fn completions(typed: &str) -> Vec<(String, String)> {
                 .to_vec(),
             word,
         ),
+        Some(("/jobs", word)) => begins(
+            [("commit", "commit what one changed so far"), ("stop", "stop one")]
+                .map(|(name, about)| (name.to_owned(), about.to_owned()))
+                .to_vec(),
+            word,
+        ),
         None | Some(_) => Vec::new(),
     }
 }
@@ -271,6 +281,8 @@ mod tests {
             assert!(completions(&name[..3]).iter().any(|(value, _)| value == name), "{name}");
         }
         assert_eq!(completions("/mode pl"), [("plan".to_owned(), String::new())]);
+        let values = completions("/jobs ").into_iter().map(|(value, _)| value);
+        assert_eq!(values.collect::<Vec<_>>(), ["commit", "stop"]);
         assert_eq!(completions("say /he"), []);
     }
 }

@@ -18,12 +18,14 @@ pub(super) enum JobsCommand {
     List,
     /// Shows one, with its last output.
     Show(JobId),
+    /// Commits what one has changed so far.
+    Commit(JobId),
     /// Ends one.
     Stop(JobId),
 }
 
 impl JobsCommand {
-    /// Parses the argument: nothing, `ID`, or `stop ID`.
+    /// Parses the argument: nothing, `ID`, `commit ID`, or `stop ID`.
     ///
     /// # Errors
     ///
@@ -35,9 +37,12 @@ impl JobsCommand {
         };
         match argument.split_whitespace().collect::<Vec<_>>()[..] {
             [] => Ok(Self::List),
+            ["commit", number] => id(number).map(Self::Commit),
             ["stop", number] => id(number).map(Self::Stop),
             [number] => id(number).map(Self::Show),
-            [..] => Err("/jobs takes nothing, a number, or `stop` and a number".to_owned()),
+            [..] => {
+                Err("/jobs takes nothing, a number, or `commit` or `stop` and a number".to_owned())
+            }
         }
     }
 }
@@ -58,6 +63,19 @@ impl ChatSession<'_> {
                 let job = self.find_job(id)?;
                 let output = job.output_tail(SHOWN_OUTPUT_LEN);
                 Ok(format!("{}\n{output}", describe_ended_job(&job)))
+            }
+            JobsCommand::Commit(id) => {
+                let job = self.find_job(id)?;
+                let committed = self.runtime.block_on(job.commit());
+                let notices = committed.map_err(|reason| {
+                    CliError::new(format!(
+                        "cannot commit the changes of background command {id}: {reason}"
+                    ))
+                })?;
+                Ok(std::iter::once(describe_job(&job))
+                    .chain(notices)
+                    .collect::<Vec<_>>()
+                    .join("\n"))
             }
             JobsCommand::Stop(id) => {
                 let job = self.find_job(id)?;
@@ -100,15 +118,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_argument_of_jobs_is_nothing_a_number_or_a_stop() {
+    fn the_argument_of_jobs_is_nothing_a_number_a_commit_or_a_stop() {
         for (argument, expected) in [
             ("", Ok(JobsCommand::List)),
             ("3", Ok(JobsCommand::Show(JobId::new(3)))),
+            ("commit 3", Ok(JobsCommand::Commit(JobId::new(3)))),
             ("stop 3", Ok(JobsCommand::Stop(JobId::new(3)))),
         ] {
             assert_eq!(JobsCommand::parse(argument), expected, "{argument}");
         }
-        for wrong in ["stop", "x", "stop x", "1 2", "-1", "stop 1 2"] {
+        for wrong in ["stop", "commit", "x", "stop x", "commit x", "1 2", "-1", "stop 1 2"] {
             assert!(JobsCommand::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -16,8 +16,8 @@ use rustix::process::{Pid, Resource, Signal, getpid, kill_process_group, setsid}
 use super::other_process::set_limit;
 use super::seatbelt::SeatbeltProfile;
 pub(crate) use super::without_namespaces::{
-    DetachedOverlay, DirectMount, NamespaceStart, WorkspaceOverlay, check_private_view,
-    run_with_own_mounts,
+    DetachedOverlay, DirectMount, NamespaceStart, PausedProcesses, WorkspaceOverlay,
+    check_private_view, run_with_own_mounts,
 };
 use crate::error::{RemainingProcesses, StepProblem};
 use crate::protocol::NamespaceMaker;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 pub(crate) use super::without_namespaces::{
-    DetachedOverlay, DirectMount, NamespaceStart, WorkspaceOverlay, check_private_view,
-    run_with_own_mounts,
+    DetachedOverlay, DirectMount, NamespaceStart, PausedProcesses, WorkspaceOverlay,
+    check_private_view, run_with_own_mounts,
 };
 use crate::error::RemainingProcesses;
 use crate::protocol::NamespaceMaker;

@@ -36,6 +36,10 @@ impl WorkspaceOverlay {
         match *self {}
     }
 
+    pub(crate) fn lower(&self) -> std::io::Result<std::os::fd::OwnedFd> {
+        match *self {}
+    }
+
     pub(crate) fn unmount_direct(&self, _: &Path) -> std::io::Result<()> {
         match *self {}
     }
@@ -62,6 +66,19 @@ impl DirectMount {
     }
 
     pub(crate) fn created(&self) -> &[PathBuf] {
+        match *self {}
+    }
+}
+
+/// The paused processes of a command, which a system without private views does not have.
+pub(crate) enum PausedProcesses {}
+
+impl PausedProcesses {
+    pub(crate) fn pause(_: usize, _: &mut dyn FnMut() -> bool) -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn have_run(&self) -> bool {
         match *self {}
     }
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::streams::{BackgroundInput, BackgroundOutput, create_streams};
-use super::supervisor_handle::{ExitReport, StopWait, SupervisorHandle};
+use super::supervisor_handle::{ExitReport, StopWait, SupervisorEvent, SupervisorHandle};
 use super::{CommandEnding, CommandFailure, CommandWorkspace, DRAIN_TIMEOUT, ProxyFactory};
 use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox};
@@ -43,8 +43,22 @@ pub struct BackgroundCommand {
 pub enum BackgroundEvent {
     /// The command wrote this.
     Output(Vec<u8>),
+    /// What the command has changed so far, since the last checkpoint, or why it could not be
+    /// collected. [`BackgroundCommand::settle_checkpoint`] has to follow.
+    Checkpoint(Result<CommandCheckpoint, String>),
     /// The command has ended.
     Ended(BackgroundEnding),
+}
+
+/// What a background command has changed so far, since its last checkpoint. Nothing of it is in the
+/// workspace yet.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct CommandCheckpoint {
+    /// The changes, with copies of the new entries.
+    pub changes: CommandChanges,
+    /// Notices about changes to protected paths that were undone.
+    pub notices: Vec<String>,
 }
 
 /// The end of a background command.
@@ -132,11 +146,37 @@ impl BackgroundCommand {
                         return Some(BackgroundEvent::Output(buffer));
                     }
                 }
-                report = self.supervisor.wait_for_report() => {
+                event = self.supervisor.next_event() => {
+                    let report = match event {
+                        Ok(SupervisorEvent::Checkpoint(checkpoint)) => {
+                            return Some(BackgroundEvent::Checkpoint(checkpoint));
+                        }
+                        Ok(SupervisorEvent::Ended(report)) => Ok(report),
+                        Err(failure) => Err(failure),
+                    };
                     return Some(BackgroundEvent::Ended(self.finish(report).await));
                 }
             }
         }
+    }
+
+    /// Asks for what the command has changed so far. All of its processes pause meanwhile. The next
+    /// request has to wait until this one is [settled](Self::settle_checkpoint).
+    ///
+    /// # Errors
+    /// The reason why the command has no checkpoint: it has ended, or changes no files.
+    pub async fn request_checkpoint(&mut self) -> std::io::Result<()> {
+        if self.has_ended {
+            return Err(std::io::Error::other("the command has ended"));
+        }
+        self.supervisor.request_checkpoint().await
+    }
+
+    /// Tells the supervisor of the command that the changes of the last checkpoint are committed or
+    /// discarded. It collects no others before.
+    pub async fn settle_checkpoint(&mut self) {
+        // Without the supervisor, there are no other changes.
+        let _ = self.supervisor.settle_checkpoint().await;
     }
 
     /// Ends the command with all of its processes, and collects its changes. Returns `None` after

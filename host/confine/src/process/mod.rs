@@ -28,8 +28,8 @@ use super::exit_code::exit_code;
 use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox, ConfineError, ConfineStep, HostEnvironment};
 pub use background::{
-    BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundStreams, check_background,
-    start_in_background,
+    BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundStreams, CommandCheckpoint,
+    check_background, start_in_background,
 };
 use cofferdam_policy::{
     DirectDirectory, Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,

@@ -10,10 +10,13 @@ use tokio::process::{ChildStderr, ChildStdout};
 
 use super::ready_supervisor::StartedSupervisor;
 use super::streams::StreamPlan;
-use super::{CommandEnding, CommandFailure, StartProxy};
+use super::{CommandCheckpoint, CommandEnding, CommandFailure, StartProxy};
 use crate::link::{receive_with_descriptors, send_with_descriptors};
-use crate::protocol::{NetworkAccess, SupervisorMessage};
-use crate::view::{CommandChanges, CommandLayer, PlannedView};
+use crate::protocol::{
+    CheckpointReport, CheckpointRequest, HostMessage, NetworkAccess, SupervisorMessage,
+    SupervisorReport,
+};
+use crate::view::{CollectedChanges, CommandChanges, CommandLayer, PlannedView};
 use crate::{
     CommandExitKind, CommandJob, CommandLocation, CommandSandbox, ConfineError, SandboxSetup,
     SpawnPlan,
@@ -50,6 +53,14 @@ pub(super) struct ExitReport {
     pub(super) changes: Option<CommandChanges>,
 }
 
+/// News of a supervisor.
+#[derive(Debug)]
+pub(super) enum SupervisorEvent {
+    /// What the command has changed so far, or why it could not be collected.
+    Checkpoint(Result<CommandCheckpoint, String>),
+    Ended(ExitReport),
+}
+
 impl ExitReport {
     /// The report of a command without a supervisor that reached its time limit.
     pub(super) fn timed_out() -> Self {
@@ -71,6 +82,8 @@ pub(super) struct SupervisorHandle {
     reported: bool,
     /// The layer of the command; `None` if it writes the workspace directly.
     layer: Option<CommandLayer>,
+    /// The layer for the copies of the checkpoint that the supervisor makes.
+    checkpoint: Option<CommandLayer>,
     /// Takes the socket of the proxy, if the command has one.
     proxy: Option<StartProxy>,
 }
@@ -126,6 +139,7 @@ impl SupervisorHandle {
                 max_processes: rules.limits.processes,
                 reported: false,
                 layer: view.into_layer(),
+                checkpoint: None,
                 proxy,
             },
             out,
@@ -133,15 +147,69 @@ impl SupervisorHandle {
         ))
     }
 
-    /// Waits for the report. This is cancel-safe.
+    /// Waits for the report. Discards a checkpoint that comes before. This is cancel-safe.
     pub(super) async fn wait_for_report(&mut self) -> Result<ExitReport, CommandFailure> {
-        let report = loop {
+        loop {
+            if let SupervisorEvent::Ended(report) = self.next_event().await? {
+                return Ok(report);
+            }
+        }
+    }
+
+    /// Waits for the report or for a checkpoint. This is cancel-safe.
+    pub(super) async fn next_event(&mut self) -> Result<SupervisorEvent, CommandFailure> {
+        loop {
             match self.receive().await.map_err(|_| CommandFailure::MissingReport)? {
-                Some(SupervisorMessage::Ended(report)) => break report,
+                Some(SupervisorMessage::Ended(report)) => {
+                    return self.take_report(report).map(SupervisorEvent::Ended);
+                }
+                Some(SupervisorMessage::Checkpoint(report)) => {
+                    let CheckpointReport { changes, notices } = report;
+                    let layer = self.checkpoint.take();
+                    let checkpoint =
+                        changes.and_then(|CollectedChanges { changes, notices: more }| {
+                            let layer = layer.ok_or("nobody asked for it")?;
+                            let notices = notices.into_iter().chain(more).collect();
+                            Ok(CommandCheckpoint {
+                                changes: CommandChanges { layer, changes },
+                                notices,
+                            })
+                        });
+                    return Ok(SupervisorEvent::Checkpoint(checkpoint));
+                }
                 Some(SupervisorMessage::Listening) => self.start_proxy(),
                 None => return Err(CommandFailure::MissingReport),
             }
-        };
+        }
+    }
+
+    /// Asks for a checkpoint, which [`Self::next_event`] returns.
+    ///
+    /// # Errors
+    /// The command has no layer, or the supervisor is gone.
+    pub(super) async fn request_checkpoint(&mut self) -> std::io::Result<()> {
+        let layer = self.layer.as_ref().ok_or(std::io::ErrorKind::Unsupported)?;
+        let copies = layer.create_for_checkpoint()?;
+        let (path, since) = (copies.path().to_owned(), copies.created());
+        self.checkpoint = Some(copies);
+        self.send(&HostMessage::Checkpoint(CheckpointRequest { layer: path, since })).await
+    }
+
+    /// Tells the supervisor that the last checkpoint is committed or discarded.
+    ///
+    /// # Errors
+    /// The supervisor is gone.
+    pub(super) async fn settle_checkpoint(&mut self) -> std::io::Result<()> {
+        self.send(&HostMessage::Settled).await
+    }
+
+    async fn send(&mut self, message: &HostMessage) -> std::io::Result<()> {
+        let mut line = serde_json::to_vec(message)?;
+        line.push(b'\n');
+        self.link.write_all(&line).await
+    }
+
+    fn take_report(&mut self, report: SupervisorReport) -> Result<ExitReport, CommandFailure> {
         self.reported = true;
         // The report must be for the approved command at the approved level.
         if report.digest != self.digest || report.level != self.level {

@@ -11,6 +11,26 @@ pub struct LayerChange {
     pub path: String,
     /// The change of the path.
     pub action: LayerAction,
+    /// What the command has seen at the path in the workspace.
+    #[serde(default)]
+    pub seen: SeenEntry,
+}
+
+/// The entry of the workspace that a command has seen at a path before it changed the path.
+///
+/// This enum is closed: code that commits changes has to check each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SeenEntry {
+    /// The entry, or no entry, that was there when the command started.
+    #[default]
+    AtStart,
+    /// An entry that a checkpoint of the command has committed. It has not changed since, if it and
+    /// everything below it has no later change time than this one: seconds and nanoseconds since
+    /// 1970.
+    AtCheckpoint((i64, i64)),
+    /// An entry that a checkpoint has committed, and that somebody else has changed or removed
+    /// since.
+    Lost,
 }
 
 /// A change of one path.

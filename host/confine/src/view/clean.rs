@@ -3,7 +3,7 @@
 //! overlayfs marks directories and copied files with extended attributes. Left in the workspace,
 //! they would change what a later overlay shows.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -11,8 +11,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, lgetxattr, llistxattr, lremovexattr,
-    openat2, statat, unlinkat,
+    AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, XattrFlags, lgetxattr, llistxattr,
+    lremovexattr, lsetxattr, openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -34,13 +34,24 @@ pub(super) struct EntrySize {
     pub(super) entries: u64,
 }
 
-/// Removes the marks of overlayfs from an entry and everything below it, and returns its size.
+/// Removes the marks of overlayfs from an entry and everything below it, and returns its size. Adds
+/// the numbers of files with several names to `linked`.
 ///
 /// # Errors
 /// An entry cannot be read, or is deeper than a path can express.
-pub(super) fn clean_entry(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<EntrySize> {
+pub(super) fn clean_entry(
+    parent: BorrowedFd<'_>,
+    name: &CStr,
+    linked: &mut BTreeSet<u64>,
+) -> io::Result<EntrySize> {
     let mut size = EntrySize::default();
     let found = statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    let mut add_linked = |found: &Stat| {
+        if FileType::from_raw_mode(found.st_mode) == FileType::RegularFile && found.st_nlink > 1 {
+            linked.insert(found.st_ino);
+        }
+    };
+    add_linked(&found);
     let Some(top) = clean_one(parent, name, &found, &mut size)? else { return Ok(size) };
     let mut pending = vec![PathBuf::new()];
     while let Some(path) = pending.pop() {
@@ -49,6 +60,7 @@ pub(super) fn clean_entry(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<Ent
         for name in names_in(&directory)? {
             size.entries += 1;
             let found = statat(&directory, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
+            add_linked(&found);
             if is_whiteout(&found) {
                 // It hides nothing here, because a new directory has nothing below it.
                 unlinkat(&directory, &*name, AtFlags::empty())?;
@@ -127,6 +139,15 @@ fn attribute_names(path: &Path) -> io::Result<Vec<CString>> {
     Ok(names.filter_map(|name| CString::new(name).ok()).collect())
 }
 
+/// Lets a new directory of the layer hide the directory below it, from now on also a directory that
+/// is committed there.
+///
+/// # Errors
+/// The mark cannot be set.
+pub(super) fn make_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<()> {
+    Ok(lsetxattr(path_of(parent, name), OPAQUE_ATTRIBUTE, b"y", XattrFlags::empty())?)
+}
+
 /// Returns whether a directory of the layer hides the directory below it.
 pub(crate) fn is_opaque(parent: BorrowedFd<'_>, name: &CStr) -> io::Result<bool> {
     match lgetxattr(path_of(parent, name), OPAQUE_ATTRIBUTE, &mut [0_u8; 8]) {
@@ -163,7 +184,7 @@ pub(super) fn names_in(directory: impl AsFd) -> io::Result<Vec<CString>> {
 
 /// Returns a path of an entry, for system calls that take no directory. The last component is the
 /// entry itself.
-fn path_of(parent: BorrowedFd<'_>, name: &CStr) -> PathBuf {
+pub(super) fn path_of(parent: BorrowedFd<'_>, name: &CStr) -> PathBuf {
     let directory = PathBuf::from(format!("/proc/self/fd/{}", parent.as_raw_fd()));
     directory.join(OsStr::from_bytes(name.to_bytes()))
 }

@@ -20,7 +20,8 @@ const PREFIX: &str = "layer-";
 /// The age after which an unused layer is removed. A newer one may be about to be locked.
 const MIN_STALE_AGE: Duration = Duration::from_secs(60);
 
-/// The changes of a command that has ended. Dropping this discards them.
+/// The changes of a command that has ended, or the copies of them at a checkpoint. Dropping this
+/// discards them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct CommandChanges {
@@ -103,13 +104,7 @@ impl CommandLayer {
         if SWEPT.lock().unwrap_or_else(PoisonError::into_inner).insert(parent.to_owned()) {
             remove_stale(parent, MIN_STALE_AGE);
         }
-        let directory = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .permissions(Permissions::from_mode(0o700))
-            .tempdir_in(parent)?;
-        let lock = File::open(directory.path())?;
-        // A directory that cannot be locked is not removed as stale, either.
-        let _ = lock.try_lock();
+        let (directory, lock) = create_locked(parent)?;
         let paths = LayerPaths::of(directory.path());
         for path in [&paths.work, &paths.entries, &paths.upper] {
             fs::create_dir(path)?;
@@ -124,6 +119,18 @@ impl CommandLayer {
         // The clock of the file system, with which later changes of the workspace are compared.
         let now = fs::metadata(&paths.upper)?;
         let created = (now.ctime(), now.ctime_nsec());
+        Ok(Self { directory: Some(directory), _lock: lock, _overlay: None, created })
+    }
+
+    /// Creates a layer next to this one for copies of its new entries, which a checkpoint commits.
+    ///
+    /// # Errors
+    /// The directory cannot be created.
+    pub(crate) fn create_for_checkpoint(&self) -> io::Result<Self> {
+        let parent = self.path().parent().ok_or(io::ErrorKind::NotFound)?;
+        let (directory, lock) = create_locked(parent)?;
+        fs::create_dir(LayerPaths::of(directory.path()).entries)?;
+        let created = self.created;
         Ok(Self { directory: Some(directory), _lock: lock, _overlay: None, created })
     }
 
@@ -157,6 +164,18 @@ impl CommandLayer {
     pub fn created(&self) -> (i64, i64) {
         self.created
     }
+}
+
+/// Creates the directory of a layer, with the lock that marks it as used.
+fn create_locked(parent: &Path) -> io::Result<(TempDir, File)> {
+    let directory = tempfile::Builder::new()
+        .prefix(PREFIX)
+        .permissions(Permissions::from_mode(0o700))
+        .tempdir_in(parent)?;
+    let lock = File::open(directory.path())?;
+    // A directory that cannot be locked is not removed as stale, either.
+    let _ = lock.try_lock();
+    Ok((directory, lock))
 }
 
 impl Drop for CommandLayer {

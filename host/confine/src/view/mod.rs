@@ -10,19 +10,27 @@
 //!    Directories of the setting `direct` are not a part of it ([`direct`]).
 //! 4. The host judges each change, and commits the accepted ones by renames. Dropping the layer
 //!    discards the rest.
+//!
+//! At a checkpoint of a background command, the same happens while its processes are paused. The
+//! overlay stays mounted, so that the new entries are [copied](copy) to another layer, and the
+//! supervisor remembers what it [committed](committed).
 
 mod change;
 mod clean;
 pub(crate) mod collect;
+mod committed;
+mod copy;
 mod direct;
 mod layer;
 mod support;
 
-pub use change::{LayerAction, LayerChange, LayerEntry, LayerEntryKind};
+pub use change::{LayerAction, LayerChange, LayerEntry, LayerEntryKind, SeenEntry};
 pub use layer::{CommandChanges, CommandLayer};
 pub use support::{ViewUnavailable, check_workspace};
 
 pub(crate) use change::CollectedChanges;
 pub(crate) use clean::is_opaque;
+pub(crate) use committed::CommittedPaths;
+pub(crate) use copy::EntryCopier;
 pub(crate) use direct::{DirectMounts, DirectView};
 pub(crate) use layer::{LayerPaths, PlannedView};

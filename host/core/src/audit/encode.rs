@@ -4,20 +4,20 @@
 //!
 
 use super::record::{
-    ApprovedScope, BackgroundEndRecord, CallActor, CallEndRecord, ChangeAct, CommandEnd,
-    CommandRun, ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord,
-    RecordKind, SettingChange, TouchedRecord,
+    ApprovedScope, BackgroundRecord, CallActor, CallEndRecord, ChangeAct, CommandEnd, CommandRun,
+    ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord, RecordKind,
+    SettingChange, TouchedRecord,
 };
 use crate::conversation::ToolCall;
 use crate::policy::{
     self, AllowBasis, ChangeKind, CommandScope, Denial, ReasonedVerdict, SourceLocation, Verdict,
     VerdictReason,
 };
-use crate::tools::RanCommand;
 use crate::tools::{
     self, CallIdentity, CommandChange, CommandEnding, DecisionBasis, DecisionRecord, HttpContacts,
     RecordedOutcome,
 };
+use crate::tools::{JobStage, RanCommand};
 
 /// The most bytes that are recorded of a denied command, URL or plan. The rest never ran.
 const MAX_DENIED_BYTES: usize = 4 << 10;
@@ -259,16 +259,21 @@ pub(super) fn encode_call_end(
     }))
 }
 
-/// Encodes the end of a background command.
-pub(super) fn encode_background_end(
+/// Encodes a checkpoint or the end of a background command.
+pub(super) fn encode_background_command(
     subject: &CallIdentity,
+    stage: JobStage,
     ran: &RanCommand,
     redact: RedactText<'_>,
 ) -> RecordKind {
-    RecordKind::BackgroundEnded(Box::new(BackgroundEndRecord {
+    let record = Box::new(BackgroundRecord {
         actor: encode_actor(subject),
         command: encode_command_run(ran, redact),
-    }))
+    });
+    match stage {
+        JobStage::Checkpoint => RecordKind::BackgroundCheckpoint(record),
+        JobStage::End => RecordKind::BackgroundEnded(record),
+    }
 }
 
 fn encode_command_run(ran: &RanCommand, redact: RedactText<'_>) -> CommandRun {

@@ -60,9 +60,9 @@ pub use ocsf::to_ocsf;
 pub use principal::Principal;
 pub use prune::{PruneError, PruneReport, prune_logs};
 pub use record::{
-    ApprovedScope, AuditRecord, BackgroundEndRecord, CallActor, CallEndRecord, ChangeAct,
-    CommandEnd, CommandRun, ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord,
-    PathChangeRecord, PreviousLogEnd, RecordKind, SettingChange, TouchedRecord,
+    ApprovedScope, AuditRecord, BackgroundRecord, CallActor, CallEndRecord, ChangeAct, CommandEnd,
+    CommandRun, ContactRecord, ContactsRecord, DecisionAuthority, EffectRecord, PathChangeRecord,
+    PreviousLogEnd, RecordKind, SettingChange, TouchedRecord,
 };
 pub use store::{AuditLogName, AuditStore};
 pub use writer::{AuditObserver, AuditRunStart, AuditWriter, NotifyUser};

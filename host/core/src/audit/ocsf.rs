@@ -150,7 +150,7 @@ fn ocsf_fields<'a>(what: &'a RecordKind, fields: &'a Map<String, Value>) -> Opti
             let activity = if ended.actor.tier == "write" { 99 } else { 2 };
             about(&ended.actor, activity, touched_resources(ended), call_outcome(ended))
         }
-        RecordKind::BackgroundEnded(ended) => {
+        RecordKind::BackgroundCheckpoint(ended) | RecordKind::BackgroundEnded(ended) => {
             let outcome = json!({"status_id": 1, "status": "Success"});
             about(&ended.actor, 99, Vec::new(), outcome)
         }

@@ -11,11 +11,11 @@ use crate::agent::events::{AgentEvent, Observer};
 use crate::conversation::ToolCall;
 use crate::policy::{ApprovalMode, SandboxLevel};
 use crate::session::{RedactSecrets, SessionId};
-use crate::tools::RanCommand;
 use crate::tools::{
     AuditSink, AuthorityChange, CallIdentity, DecisionBasis, DecisionRecord, FinishedCallRecord,
     RecordFailure, RecordedOutcome,
 };
+use crate::tools::{JobStage, RanCommand};
 
 /// The audit log of this run.
 ///
@@ -254,8 +254,9 @@ impl AuditSink for AuditWriter {
         let _ = self.append(&encode::encode_call_end(subject, ended, &*self.redact));
     }
 
-    fn record_background_end(&self, subject: &CallIdentity, ran: &RanCommand) {
-        let _ = self.append(&encode::encode_background_end(subject, ran, &*self.redact));
+    fn record_background_command(&self, subject: &CallIdentity, stage: JobStage, ran: &RanCommand) {
+        let record = encode::encode_background_command(subject, stage, ran, &*self.redact);
+        let _ = self.append(&record);
     }
 
     fn record_refusal(&self, call: &ToolCall, problem: &str) {

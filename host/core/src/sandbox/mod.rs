@@ -82,7 +82,7 @@ pub use gate::{
     CommandChangeJudge, ConnectionDecision, ConnectionJudge, DelegateTask, DelegationOutcome, Gate,
     GateRuling, ModeSource, PlanApprovalGate, ProgressSink,
 };
-pub use jobs::{Job, JobId, JobRecorder, JobStatus, JobTable, NewOutput};
+pub use jobs::{Job, JobId, JobRecorder, JobStage, JobStatus, JobTable, NewOutput};
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, LoadedPlugin};

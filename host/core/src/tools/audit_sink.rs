@@ -14,7 +14,7 @@ use crate::sandbox::ComponentDigest;
 /// The effects of a call, as its sandbox observed them.
 pub use crate::sandbox::{
     CommandChange, CommandChangeAction, CommandConnection, CommandEnding, HttpContact,
-    HttpContacts, LayerEntryKind, RanCommand, TouchedPaths,
+    HttpContacts, JobStage, LayerEntryKind, RanCommand, TouchedPaths,
 };
 
 /// A destination of audit records.
@@ -49,8 +49,8 @@ pub trait AuditSink: Send + Sync {
     /// Records that a call ended with a result.
     fn record_end(&self, subject: &CallIdentity, ended: &FinishedCallRecord);
 
-    /// Records that a background command of a call has ended, with its changes.
-    fn record_background_end(&self, subject: &CallIdentity, ran: &RanCommand);
+    /// Records a checkpoint or the end of a background command of a call, with its changes.
+    fn record_background_command(&self, subject: &CallIdentity, stage: JobStage, ran: &RanCommand);
 
     /// Records that a call was refused before it ran.
     fn record_refusal(&self, call: &ToolCall, problem: &str);

@@ -39,8 +39,8 @@ pub use arguments::{ArgumentChecker, ArgumentsError};
 pub use audit_sink::{
     AuditSink, AuthorityChange, CallIdentity, CommandChange, CommandChangeAction,
     CommandConnection, CommandEnding, DecisionBasis, DecisionRecord, FinishedCallRecord,
-    HttpContact, HttpContacts, LayerEntryKind, RanCommand, RecordFailure, RecordedOutcome,
-    TouchedPaths,
+    HttpContact, HttpContacts, JobStage, LayerEntryKind, RanCommand, RecordFailure,
+    RecordedOutcome, TouchedPaths,
 };
 pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use catalog::{

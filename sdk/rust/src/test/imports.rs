@@ -177,6 +177,13 @@ pub(crate) mod jobs {
         }
     }
 
+    pub(crate) fn commit(id: u32) -> Result<JobOutput, JobError> {
+        match answer(&JobRequest::Commit(id))? {
+            JobReply::Output(output) => Ok(output),
+            other => panic!("the test answered a stop with {other:?}"),
+        }
+    }
+
     pub(crate) fn stop(id: u32) -> Result<JobOutput, JobError> {
         match answer(&JobRequest::Stop(id))? {
             JobReply::Output(output) => Ok(output),

@@ -326,7 +326,7 @@ impl ConformanceBench<'_> {
             plan_gate: Arc::new(|_| Box::pin(async { Err(no_effects_denial()) })),
             commands: commands_stub(self.environment),
             jobs: None,
-            job_recorder: Arc::new(|_| {}),
+            job_recorder: Arc::new(|_, _| {}),
             tool_state: state,
             delegation: Arc::new(|_| {
                 Box::pin(async { DelegationOutcome::Denied(no_effects_denial()) })

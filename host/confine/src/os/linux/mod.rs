@@ -8,6 +8,7 @@ mod descendants;
 mod landlock_rules;
 mod mount_plan;
 mod namespaces;
+mod pause;
 mod seccomp;
 mod syscalls;
 mod view_support;
@@ -38,6 +39,7 @@ pub(crate) use descendants::{
 pub(crate) use namespaces::{
     DetachedOverlay, DirectMount, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
 };
+pub(crate) use pause::PausedProcesses;
 pub(crate) use view_support::check_private_view;
 
 /// Resolves the result of [`current_program`](super::current_program) to a path in the file system.

@@ -61,14 +61,15 @@ pub struct CallEndRecord {
     pub contacted: Option<ContactsRecord>,
 }
 
-/// A background command that has ended.
+/// A background command at a checkpoint or at its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct BackgroundEndRecord {
+pub struct BackgroundRecord {
     /// The call that started the command, and its tool.
     #[serde(flatten)]
     pub actor: CallActor,
-    /// The command. Its ending is `None` if the host stopped it.
+    /// The command, with the changes that were committed now. Its ending is `None` if it still runs
+    /// or if the host stopped it.
     pub command: CommandRun,
 }
 

@@ -14,7 +14,7 @@ use super::chain::ChainEnd;
 use super::principal::Principal;
 use crate::policy::{ApprovalMode, SandboxLevel, Verdict};
 pub use call::{
-    BackgroundEndRecord, CallActor, CallEndRecord, CommandEnd, CommandRun, ContactRecord,
+    BackgroundRecord, CallActor, CallEndRecord, CommandEnd, CommandRun, ContactRecord,
     ContactsRecord, TouchedRecord,
 };
 pub use effect::{ApprovedScope, ChangeAct, DecisionAuthority, EffectRecord, PathChangeRecord};
@@ -113,8 +113,10 @@ pub enum RecordKind {
     },
     /// The end of a call that ran.
     Ended(Box<CallEndRecord>),
-    /// The end of a background command, with its changes.
-    BackgroundEnded(Box<BackgroundEndRecord>),
+    /// A checkpoint of a background command, which continues, with its changes since the last one.
+    BackgroundCheckpoint(Box<BackgroundRecord>),
+    /// The end of a background command, with its changes since the last checkpoint.
+    BackgroundEnded(Box<BackgroundRecord>),
     /// A call was refused before any of it ran.
     Refused {
         /// The id of the call.
@@ -174,6 +176,7 @@ impl RecordKind {
             | Self::Session { .. }
             | Self::Request { .. }
             | Self::Ended(_)
+            | Self::BackgroundCheckpoint(_)
             | Self::BackgroundEnded(_)
             | Self::Refused { .. } => SyncPolicy::Deferred,
             Self::Decided { decision: Verdict::Ask | Verdict::Deny, .. } => SyncPolicy::Deferred,

@@ -53,6 +53,25 @@ pub(super) struct CommandChangeContext {
     pub(super) tool: String,
 }
 
+/// When the changes of a command are committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CommitTime {
+    /// While the command runs. Refused changes stay in its private view.
+    Checkpoint,
+    /// After the command. Refused changes are gone.
+    End,
+}
+
+impl CommitTime {
+    /// Returns what happens to refused changes.
+    fn describe_refusal(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "not committed",
+            Self::End => "discarded",
+        }
+    }
+}
+
 /// The outcome of the changes of a command.
 #[derive(Debug, Default)]
 pub(super) struct SettledCommand {
@@ -101,9 +120,19 @@ impl CommandChangeContext {
         })
     }
 
-    /// Decides on all changes, asks the user where needed, and commits the accepted ones.
+    /// Decides on all changes of a command that has ended, asks the user where needed, and commits
+    /// the accepted ones.
     pub(super) async fn settle(
         &self,
+        changes: CommandChanges,
+    ) -> Result<SettledCommand, SettleError> {
+        self.settle_at(CommitTime::End, changes).await
+    }
+
+    /// Decides on all changes, asks the user where needed, and commits the accepted ones.
+    pub(super) async fn settle_at(
+        &self,
+        time: CommitTime,
         changes: CommandChanges,
     ) -> Result<SettledCommand, SettleError> {
         if changes.changes.is_empty() {
@@ -124,7 +153,7 @@ impl CommandChangeContext {
             (changes, approved, rejected)
         };
         let refused: Vec<RestrictedPath> = discarded.into_iter().chain(rejected).collect();
-        notices.extend(describe_refused(&refused));
+        notices.extend(describe_refused(time, &refused));
         let context = self.clone();
         let settled = tokio::task::spawn_blocking(move || {
             context.commit(changes, &refused, &approved, notices)
@@ -194,7 +223,7 @@ impl CommandChangeContext {
                 LayerAction::Remove { .. } => MoveAction::Remove,
                 LayerAction::SetMode { after, .. } => MoveAction::SetMode { mode: after },
             };
-            PlannedMove { path: change.path, action }
+            PlannedMove { path: change.path, action, seen: change.seen }
         });
         let plan = MovePlan { moves: moves.collect(), since: layer.created() };
         let made = match &self.history {
@@ -234,8 +263,9 @@ impl SettleError {
     }
 }
 
-/// Describes the discarded changes, for the result of the command: one line for each reason.
-fn describe_refused(refused: &[RestrictedPath]) -> Vec<String> {
+/// Describes the refused changes, for the result of the command: one line for each reason.
+fn describe_refused(time: CommitTime, refused: &[RestrictedPath]) -> Vec<String> {
+    let outcome = time.describe_refusal();
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for path in refused {
         let reason = path.reason.as_ref().map(ToString::to_string).unwrap_or_default();
@@ -258,11 +288,11 @@ fn describe_refused(refused: &[RestrictedPath]) -> Vec<String> {
             let names = names.join(", ");
             let (noun, verb) =
                 if paths.len() == 1 { ("change", "was") } else { ("changes", "were") };
-            format!("the {noun} of {names} {verb} discarded: {reason}")
+            format!("the {noun} of {names} {verb} {outcome}: {reason}")
         })
         .collect();
     if let Some(more @ 1..) = refused.len().checked_sub(named) {
-        lines.push(format!("{more} more changes were discarded"));
+        lines.push(format!("{more} more changes were {outcome}"));
     }
     lines
 }
@@ -281,14 +311,17 @@ mod tests {
             reason: Some(Denial::without_remedy(DenialCode::Protected, reason)),
         };
         let all = [refused("a", "first."), refused("b\nc", "second."), refused("d", "first.")];
-        insta::assert_snapshot!(describe_refused(&all).join("\n"), @r"
+        insta::assert_snapshot!(describe_refused(CommitTime::End, &all).join("\n"), @r"
         the changes of a, d were discarded: denied (protected): first.
         the change of b\u{a}c was discarded: denied (protected): second.
         ");
         let crowd: Vec<_> = (0..50).map(|n| refused(&format!("f{n}"), "no.")).collect();
-        assert!(describe_refused(&crowd)[0].contains("f39, 10 more were discarded"));
+        assert!(
+            describe_refused(CommitTime::Checkpoint, &crowd)[0]
+                .contains("f39, 10 more were not committed")
+        );
         let reasons: Vec<_> = (0..50).map(|n| refused("f", &format!("{n}."))).collect();
-        let lines = describe_refused(&reasons);
+        let lines = describe_refused(CommitTime::End, &reasons);
         assert_eq!(lines.len(), MAX_REASONS + 1);
         assert_eq!(lines[MAX_REASONS], "40 more changes were discarded");
     }

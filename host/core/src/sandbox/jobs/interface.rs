@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::job::{JobContext, JobDescription, JobReading, deny_all};
 use super::{Job, JobId, JobRecorder, JobStatus, JobTable, JobTableError};
-use crate::policy::{ComponentDigest, Denial, DenialCode, Effect};
+use crate::policy::{ApprovalMode, ComponentDigest, Denial, DenialCode, Effect};
 use crate::sandbox::call_state::not_granted;
 use crate::sandbox::clock::CallClock;
 use crate::sandbox::commands::{CommandAccess, CommandProblem};
@@ -190,6 +190,21 @@ impl wit::Host for JobsHost {
         written.map_err(|problem| {
             wit::JobError::Failed(format!("cannot write to the command: {problem}"))
         })
+    }
+
+    async fn commit(&mut self, id: u32) -> Result<wit::JobOutput, wit::JobError> {
+        let job = self.find(id)?;
+        let (access, _) = self.access()?;
+        if (access.commands.changes.mode)() == ApprovalMode::Plan {
+            let reason = format!("mode `{}` denies changes.", ApprovalMode::Plan);
+            return Err(denied(Denial::without_remedy(DenialCode::Mode, reason)));
+        }
+        // The approval of the command covers its changes, and each of them is judged, as at its
+        // end.
+        let committed = self.wait(job.commit()).await?;
+        committed
+            .map_err(|reason| wit::JobError::Failed(format!("nothing was committed: {reason}")))?;
+        Ok(job.take_news().into())
     }
 
     async fn stop(&mut self, id: u32) -> Result<wit::JobOutput, wit::JobError> {

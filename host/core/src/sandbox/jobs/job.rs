@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::JobId;
+use super::checkpoint::{
+    CheckpointRequest, CheckpointResult, SettledCheckpoint, check_mode, settle_checkpoint,
+};
 use super::output::{JobOutput, NewOutput};
 use crate::policy::{ComponentDigest, Denial, DenialCode, SandboxLevel};
 use crate::sandbox::CommandEnding;
@@ -27,14 +30,29 @@ const QUIET_TIME: Duration = Duration::from_millis(200);
 const MAX_COLLECT_TIME: Duration = Duration::from_secs(2);
 /// The bytes of an unfinished line of input that are remembered, as many as in a command line.
 const MAX_UNFINISHED_LEN: usize = 128 << 10;
-/// The number of notices that are kept.
+/// The number of notices of one checkpoint, or of the end, that are kept.
 const MAX_NOTICES: usize = 100;
+/// The number of notices that are kept in total.
+const MAX_KEPT_NOTICES: usize = 1000;
+/// The number of requests for a checkpoint that wait. Others wait before they are sent.
+const MAX_WAITING_REQUESTS: usize = 4;
 
 /// The reason of a stop that the model, the user or the end of the session caused.
 const ON_REQUEST: &str = "on request";
 
-/// Receives the record of a job that has ended, for the audit log.
-pub type JobRecorder = Arc<dyn Fn(&RanCommand) + Send + Sync>;
+/// Receives the record of a job, for the audit log: its changes at a checkpoint, or at its end.
+pub type JobRecorder = Arc<dyn Fn(JobStage, &RanCommand) + Send + Sync>;
+
+/// When a job has its changes recorded.
+///
+/// This enum is closed: each stage has a record of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JobStage {
+    /// At a checkpoint. The job continues.
+    Checkpoint,
+    /// At its end.
+    End,
+}
 
 /// The state of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,6 +79,8 @@ pub struct Job {
     input: tokio::sync::Mutex<Option<BackgroundInput>>,
     /// The input since the last line break, which the next input continues.
     unfinished: Mutex<String>,
+    /// Receives requests to commit what the command has changed so far.
+    checkpoints: mpsc::Sender<CheckpointRequest>,
 }
 
 /// What a job runs.
@@ -118,10 +138,11 @@ impl Job {
         let stop = CancellationToken::new();
         let line_sha256 = ComponentDigest::compute(description.line.as_bytes());
         let task = JobTask { shared: Arc::clone(&shared), stop: stop.clone(), line_sha256 };
-        tokio::spawn(task.run(command, context));
+        let (checkpoints, requests) = mpsc::channel(MAX_WAITING_REQUESTS);
+        tokio::spawn(task.run(command, requests, context));
         let input = tokio::sync::Mutex::new(Some(input));
         let (started, unfinished) = (Instant::now(), Mutex::default());
-        Self { id, description, started, shared, stop, input, unfinished }
+        Self { id, description, started, shared, stop, input, unfinished, checkpoints }
     }
 
     /// Returns the ID.
@@ -172,6 +193,18 @@ impl Job {
     /// Ends the command with all of its processes. [`Self::wait_for_end`] waits for that.
     pub fn request_stop(&self) {
         self.stop.cancel();
+    }
+
+    /// Commits what the command has changed so far. All of its processes pause for a moment, and
+    /// continue. Returns the notices about the changes, which stay unread for the model.
+    ///
+    /// # Errors
+    /// The reason why nothing was committed. The changes stay in the private view of the command.
+    pub async fn commit(&self) -> Result<Vec<String>, String> {
+        let has_ended = || "the command has ended".to_owned();
+        let (request, result) = oneshot::channel();
+        self.checkpoints.send(request).await.map_err(|_| has_ended())?;
+        result.await.map_err(|_| has_ended())?
     }
 
     /// Waits until the command has ended and its changes are committed or discarded.
@@ -294,6 +327,17 @@ impl SharedJob {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds notices, and forgets the oldest ones if there are too many.
+    fn add_notices(&self, mut notices: Vec<String>) {
+        notices.truncate(MAX_NOTICES);
+        self.update(|state| {
+            state.notices.extend(notices);
+            let surplus = state.notices.len().saturating_sub(MAX_KEPT_NOTICES);
+            state.notices.drain(..surplus);
+            state.read_notices = state.read_notices.saturating_sub(surplus);
+        });
+    }
+
     fn update(&self, change: impl FnOnce(&mut JobState)) {
         change(&mut self.lock());
         self.version.send_modify(|version| *version += 1);
@@ -308,15 +352,36 @@ struct JobTask {
 }
 
 impl JobTask {
-    async fn run(self, mut command: BackgroundCommand, context: JobContext) {
+    async fn run(
+        self,
+        mut command: BackgroundCommand,
+        mut requests: mpsc::Receiver<CheckpointRequest>,
+        context: JobContext,
+    ) {
         // Without a limit, this waits for longer than any session.
         let limit = context.max_time.unwrap_or(Duration::from_secs(u64::from(u32::MAX)));
         let deadline = tokio::time::sleep(limit);
         tokio::pin!(deadline);
         let mut stopped = None;
+        let mut waiting: Option<CheckpointRequest> = None;
         let ended = loop {
             tokio::select! {
+                Some(request) = requests.recv(), if waiting.is_none() => {
+                    match Self::begin_checkpoint(&mut command, &context).await {
+                        Ok(()) => waiting = Some(request),
+                        // The caller may be gone.
+                        Err(reason) => drop(request.send(Err(reason))),
+                    }
+                }
                 event = command.next() => match event {
+                    Some(BackgroundEvent::Checkpoint(checkpoint)) => {
+                        let settled = settle_checkpoint(&context, checkpoint).await;
+                        command.settle_checkpoint().await;
+                        let result = self.finish_checkpoint(settled, &context);
+                        if let Some(request) = waiting.take() {
+                            drop(request.send(result));
+                        }
+                    }
                     Some(BackgroundEvent::Output(bytes)) => {
                         self.shared.update(|state| state.output.push(&bytes));
                     }
@@ -341,6 +406,45 @@ impl JobTask {
         if let Some(ending) = ended {
             self.finish(ending, stopped, context).await;
         }
+    }
+
+    async fn begin_checkpoint(
+        command: &mut BackgroundCommand,
+        context: &JobContext,
+    ) -> Result<(), String> {
+        check_mode(context)?;
+        command.request_checkpoint().await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::Unsupported => "the command cannot change files".to_owned(),
+            _ => error.to_string(),
+        })
+    }
+
+    /// Records a checkpoint, and returns its result.
+    fn finish_checkpoint(
+        &self,
+        checkpoint: SettledCheckpoint,
+        context: &JobContext,
+    ) -> CheckpointResult {
+        let SettledCheckpoint { result, settled } = checkpoint;
+        let remarks = match &result {
+            Ok(notices) => notices.clone(),
+            Err(reason) => vec![format!("nothing was committed: {reason}")],
+        };
+        let record = RanCommand {
+            line_sha256: self.line_sha256.clone(),
+            level: SandboxLevel::Full,
+            ending: None,
+            remarks: remarks.clone(),
+            changes: settled.committed,
+            more_changes: settled.more_committed,
+            connections: Vec::new(),
+            changed_files: settled.listed,
+        };
+        (context.recorder)(JobStage::Checkpoint, &record);
+        if result.is_ok() {
+            self.shared.add_notices(remarks);
+        }
+        result
     }
 
     /// Decides on the changes of the command, and records its end.
@@ -371,11 +475,10 @@ impl JobTask {
             connections,
             changed_files: settled.listed,
         };
-        (context.recorder)(&record);
+        (context.recorder)(JobStage::End, &record);
         let status = describe_ending(&ending, stopped);
+        self.shared.add_notices(notices);
         self.shared.update(|state| {
-            notices.truncate(MAX_NOTICES);
-            state.notices.extend(notices);
             state.status = status;
             state.duration = Some(duration);
         });

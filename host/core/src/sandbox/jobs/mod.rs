@@ -3,7 +3,10 @@
 //! A job has a private view of the workspace, so it neither waits for other commands nor stops
 //! them. When it ends, the host decides on its changes as on those of other commands, but nobody is
 //! asked: changes that need an approval of their own are discarded. All jobs end with the session.
+//!
+//! A [`checkpoint`] commits what a job has changed so far, and the job continues.
 
+mod checkpoint;
 mod interface;
 mod job;
 mod output;
@@ -13,7 +16,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub(super) use interface::{JobAccess, JobsHost};
-pub use job::{Job, JobRecorder, JobStatus};
+pub use job::{Job, JobRecorder, JobStage, JobStatus};
 pub use output::NewOutput;
 
 use crate::policy::ComponentDigest;

@@ -44,9 +44,9 @@ impl SessionApprovals {
         subject: &Arc<CallIdentity>,
     ) -> JobRecorder {
         let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
-        Arc::new(move |ran| {
+        Arc::new(move |stage, ran| {
             if let Some(sink) = approvals.audit_sink.get() {
-                sink.record_background_end(&subject, ran);
+                sink.record_background_command(&subject, stage, ran);
             }
         })
     }

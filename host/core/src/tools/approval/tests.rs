@@ -10,7 +10,7 @@ use crate::policy::{
     AllowBasis, Grants, PolicyLayer, PolicyLevel, ReasonedVerdict, Tier, Verdict, VerdictReason,
     WorkspacePath,
 };
-use crate::sandbox::{ComponentDigest, RanCommand};
+use crate::sandbox::{ComponentDigest, JobStage, RanCommand};
 use crate::tools::PluginProvenance;
 
 /// An approver that approves the scope of every question, and counts the questions.
@@ -55,7 +55,7 @@ impl AuditSink for DiskAuditSink {
         self.check_space()
     }
     fn record_end(&self, _: &CallIdentity, _: &FinishedCallRecord) {}
-    fn record_background_end(&self, _: &CallIdentity, _: &RanCommand) {}
+    fn record_background_command(&self, _: &CallIdentity, _: JobStage, _: &RanCommand) {}
     fn record_refusal(&self, _: &ToolCall, _: &str) {}
 }
 
@@ -129,7 +129,7 @@ impl AuditSink for DecisionLog {
         Ok(())
     }
     fn record_end(&self, _: &CallIdentity, _: &FinishedCallRecord) {}
-    fn record_background_end(&self, _: &CallIdentity, _: &RanCommand) {}
+    fn record_background_command(&self, _: &CallIdentity, _: JobStage, _: &RanCommand) {}
     fn record_refusal(&self, _: &ToolCall, _: &str) {}
 }
 

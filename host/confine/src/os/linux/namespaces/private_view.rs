@@ -103,6 +103,14 @@ impl WorkspaceOverlay {
         LayerScope::open(&layer.upper, self.lower.try_clone()?, direct)
     }
 
+    /// Returns the workspace below the overlay.
+    ///
+    /// # Errors
+    /// This process has too many open files.
+    pub(crate) fn lower(&self) -> std::io::Result<OwnedFd> {
+        self.lower.try_clone()
+    }
+
     /// Unmounts a directory that is mounted in the overlay.
     ///
     /// # Errors

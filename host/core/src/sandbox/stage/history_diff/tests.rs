@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::*;
 use crate::sandbox::stage::{MoveAction, MovePlan, PlannedMove, commit_moves};
 use crate::sandbox::test_environment::open_workspace;
+use cofferdam_confine::view::SeenEntry;
 
 /// A workspace with a history, on one file system.
 struct DiffTest {
@@ -48,7 +49,11 @@ impl DiffTest {
         let since = (metadata.ctime(), metadata.ctime_nsec());
         let moves = moves
             .into_iter()
-            .map(|(path, action)| PlannedMove { path: path.to_owned(), action })
+            .map(|(path, action)| PlannedMove {
+                path: path.to_owned(),
+                action,
+                seen: SeenEntry::AtStart,
+            })
             .collect();
         let plan = MovePlan { moves, since };
         commit_moves(&self.workspace, plan, "bash", &self.history).expect("committed");

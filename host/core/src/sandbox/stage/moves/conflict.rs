@@ -7,8 +7,9 @@ use rustix::io::Errno;
 
 use super::entry::{EntryLocation, EntryStatus};
 use super::tree::visit_tree;
-use super::{MoveAction, MovePlan};
+use super::{MoveAction, MovePlan, PlannedMove};
 use crate::sandbox::stage::commit::CommitError;
+use cofferdam_confine::view::SeenEntry;
 
 /// Checks that no path of a plan was changed by somebody else, and returns the size of the old
 /// contents in bytes.
@@ -30,7 +31,8 @@ pub(super) fn check_plan(root: &Dir, plan: &MovePlan) -> Result<u64, CommitError
             Err(error) => return Err(at(error)),
         };
         let found = location.status().map_err(at)?;
-        if !planned.action.fits(found.as_ref(), plan.since) {
+        let since = planned.unchanged_since(plan.since).ok_or_else(|| changed(""))?;
+        if !planned.action.fits(found.as_ref(), since) {
             return Err(changed(""));
         }
         let old = match &planned.action {
@@ -39,13 +41,24 @@ pub(super) fn check_plan(root: &Dir, plan: &MovePlan) -> Result<u64, CommitError
         };
         let Some(old) = old else { continue };
         bytes = bytes.saturating_add(old.size);
-        let changed_below =
-            find_changed_below(&location, &old, plan.since, &mut bytes).map_err(at)?;
+        let changed_below = find_changed_below(&location, &old, since, &mut bytes).map_err(at)?;
         if let Some(below) = changed_below {
             return Err(changed(&below));
         }
     }
     Ok(bytes)
+}
+
+impl PlannedMove {
+    /// Returns the time since which nobody else may have changed the path, or `None` if somebody
+    /// has. `started` is the time at which the command got its view.
+    pub(super) fn unchanged_since(&self, started: (i64, i64)) -> Option<(i64, i64)> {
+        match self.seen {
+            SeenEntry::AtStart => Some(started),
+            SeenEntry::AtCheckpoint(time) => Some(time),
+            SeenEntry::Lost => None,
+        }
+    }
 }
 
 impl MoveAction {

@@ -1,7 +1,8 @@
 //! Commits the changes of a command by renames: all of them, or none.
 //!
 //! 1. The workspace must be as the command has seen it: no entry that the command replaced or
-//!    removed has changed since the command got its view ([`conflict`]).
+//!    removed has changed since the command got its view, or since its checkpoint that committed
+//!    the entry ([`conflict`]).
 //! 2. The new entries move from the layer of the command to the *slots* of a record in the history,
 //!    which names each move and is on disk before anything else happens ([`record`]).
 //! 3. Each new entry is renamed from its slot to its path, and the old entry to the slot, in one
@@ -27,6 +28,7 @@ use super::commit::CommitError;
 use super::record::ChangeState;
 use crate::sandbox::workspace::Workspace;
 use cofferdam_confine::remove_directory;
+use cofferdam_confine::view::SeenEntry;
 use entry::EntryLocation;
 use record::RecordedMove;
 pub(super) use record::{FORMAT_VERSION, MoveRecord};
@@ -41,7 +43,8 @@ pub(in crate::sandbox) struct MovePlan {
     /// [`MoveAction::SetMode`].
     pub(in crate::sandbox) moves: Vec<PlannedMove>,
     /// When the command got its view, as a change time of the file system: seconds and nanoseconds
-    /// since 1970. An entry whose status changed later was changed by somebody else.
+    /// since 1970. An entry whose status changed later was changed by somebody else, unless a
+    /// checkpoint of the command has committed it.
     pub(in crate::sandbox) since: (i64, i64),
 }
 
@@ -51,6 +54,8 @@ pub(in crate::sandbox) struct PlannedMove {
     /// The path in the workspace.
     pub(in crate::sandbox) path: String,
     pub(in crate::sandbox) action: MoveAction,
+    /// The entry that the command has seen at the path.
+    pub(in crate::sandbox) seen: SeenEntry,
 }
 
 /// What a move does.

@@ -125,15 +125,17 @@ impl MoveRecord {
             .and_then(|()| create_private_dir(&directory.join(SLOTS)))
             .map_err(at(&record()))?;
         let slots = open_dir(&directory.join(SLOTS)).map_err(at(&record()))?;
-        let since = plan.since;
+        let started = plan.since;
         let mut moves = Vec::with_capacity(plan.moves.len());
         for (number, planned) in plan.moves.into_iter().enumerate() {
+            let since = planned.unchanged_since(started);
             let path = planned.path;
             let status = EntryLocation::open(root, &path)
                 .and_then(|location| location.status())
                 .map_err(at(&path))?;
             // Checked again, because checking all other moves takes time.
-            if !planned.action.fits(status.as_ref(), since) {
+            let fits = since.is_some_and(|since| planned.action.fits(status.as_ref(), since));
+            if !fits {
                 return Err(CommitError::Changed(path));
             }
             let mut recorded = RecordedMove {

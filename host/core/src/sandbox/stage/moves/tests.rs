@@ -90,7 +90,11 @@ impl MoveTest {
             ("link", MoveAction::Replace { from: from("3") }),
             ("tree", MoveAction::Replace { from: from("2") }),
         ];
-        let moves = moves.map(|(path, action)| PlannedMove { path: path.to_owned(), action });
+        let moves = moves.map(|(path, action)| PlannedMove {
+            path: path.to_owned(),
+            action,
+            seen: SeenEntry::AtStart,
+        });
         MovePlan { moves: moves.into(), since: self.now() }
     }
 
@@ -407,7 +411,11 @@ fn an_undo_after_an_undo_of_later_changes_needs_no_force() {
     let commit = |moves: Vec<(&str, MoveAction)>| {
         let moves = moves
             .into_iter()
-            .map(|(path, action)| PlannedMove { path: path.to_owned(), action })
+            .map(|(path, action)| PlannedMove {
+                path: path.to_owned(),
+                action,
+                seen: SeenEntry::AtStart,
+            })
             .collect();
         std::thread::sleep(std::time::Duration::from_millis(10));
         test.commit(MovePlan { moves, since: test.now() }).expect("it is committed");
@@ -440,7 +448,11 @@ fn old_contents_beyond_the_limit_are_not_kept() {
     let test = MoveTest::new();
     let large = fs::File::create(test.path("work/large")).expect("create the file");
     large.set_len(MAX_UNDO_BYTES + 1).expect("a sparse file");
-    let moves = vec![PlannedMove { path: "large".into(), action: MoveAction::Remove }];
+    let moves = vec![PlannedMove {
+        path: "large".into(),
+        action: MoveAction::Remove,
+        seen: SeenEntry::AtStart,
+    }];
     let since = test.now();
     match test.commit(MovePlan { moves, since }).expect("it is committed") {
         CommitUndo::TooLarge(bytes) => assert!(bytes > MAX_UNDO_BYTES),
@@ -448,4 +460,36 @@ fn old_contents_beyond_the_limit_are_not_kept() {
     }
     assert!(!test.path("work/large").exists());
     assert!(matches!(test.undo(false), Err(HistoryError::Empty)));
+}
+
+#[test]
+fn what_a_checkpoint_committed_is_no_change_of_somebody_else_until_it_changes() {
+    for (path, kind) in [("file", "a file"), ("tree", "a directory")] {
+        let test = MoveTest::new();
+        let started = test.now();
+        // The entry that a checkpoint committed after the start of the command.
+        let inner = if path == "tree" { "work/tree/a/b" } else { "work/file" };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        test.write(inner, "committed");
+        let status = |path: &str| {
+            let metadata = fs::symlink_metadata(test.path(path)).expect("it exists");
+            (metadata.ctime(), metadata.ctime_nsec())
+        };
+        let committed = status(inner);
+        let remove = |seen| {
+            let moves = vec![PlannedMove { path: path.into(), action: MoveAction::Remove, seen }];
+            test.commit(MovePlan { moves, since: started })
+        };
+        for seen in [SeenEntry::AtStart, SeenEntry::Lost] {
+            let problem = remove(seen).expect_err("somebody else changed it");
+            assert!(matches!(problem, CommitError::Changed(_)), "{kind}, {seen:?}: {problem:?}");
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        test.write(inner, "newer work");
+        let problem = remove(SeenEntry::AtCheckpoint(committed)).expect_err("it is newer");
+        assert!(matches!(problem, CommitError::Changed(_)), "{kind}: {problem:?}");
+        assert_eq!(fs::read_to_string(test.path(inner)).expect("it is kept"), "newer work");
+        remove(SeenEntry::AtCheckpoint(status(inner))).expect("it is as the command has seen it");
+        assert!(!test.path("work").join(path).exists());
+    }
 }
