@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::link::SupervisorLink;
 use super::protection_rounds::restore_protected_paths;
 use super::protocol::{CheckpointReport, CheckpointRequest, HostMessage, SupervisorRequest};
+use super::set_aside::HeldEntry;
 use super::snapshot::ProtectedSnapshot;
 use crate::os::{self, PausedProcesses, WorkspaceOverlay};
 use crate::view::collect::copy_changes;
@@ -22,6 +23,8 @@ pub(super) struct CheckpointMaker<'a> {
     pub(super) before: &'a ProtectedSnapshot,
     pub(super) protected: &'a ProtectedPaths,
     pub(super) committed: &'a mut CommittedPaths,
+    /// The entries that must not be committed, but cannot be moved away while the view is mounted.
+    pub(super) held: Vec<HeldEntry>,
 }
 
 impl CheckpointMaker<'_> {
@@ -42,6 +45,7 @@ impl CheckpointMaker<'_> {
         host: &mut SupervisorLink,
         notices: &mut Vec<String>,
     ) -> std::io::Result<CollectedChanges> {
+        self.check_held()?;
         let depth = os::sandbox_process_depth(self.order.namespaces.as_ref());
         let mut is_cancelled = || host.is_closed();
         let paused = PausedProcesses::pause(depth, &mut is_cancelled)?;
@@ -55,7 +59,10 @@ impl CheckpointMaker<'_> {
             Some(&scope),
             Duration::ZERO,
         );
-        notices.extend(restored.map_err(std::io::Error::other)?);
+        let restored = restored.map_err(std::io::Error::other)?;
+        notices.extend(restored.notices);
+        self.held.extend(restored.held);
+        self.check_held()?;
         self.committed.set_created(request.since);
         let entries = LayerPaths::of(&request.layer).entries;
         let copied = copy_changes(
@@ -72,6 +79,16 @@ impl CheckpointMaker<'_> {
             ));
         }
         copied
+    }
+
+    fn check_held(&self) -> std::io::Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        Err(std::io::Error::other(
+            "the command created a protected path that is too large to be archived; it can only be \
+                moved away when the command ends",
+        ))
     }
 
     /// Finds out what the host has committed.

@@ -173,7 +173,7 @@ fn finish(
     let before = unfinished.before.restore().ok_or(ProtectionError::DamagedRecord)?;
     let temporary = unfinished.temporary.path().ok_or(ProtectionError::DamagedRecord)?;
     let ended = os::end_processes_of(&temporary);
-    let mut remarks = restore_protected_paths(
+    let restored = restore_protected_paths(
         (workspace, set_aside),
         &unfinished.protected,
         unfinished.keeping,
@@ -181,6 +181,7 @@ fn finish(
         None,
         Duration::ZERO,
     )?;
+    let mut remarks = restored.notices;
     remarks.extend(ended.err().map(|remaining| remaining.to_string()));
     Ok(remarks)
 }

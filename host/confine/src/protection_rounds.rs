@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::restore::{RestorePhase, SnapshotRestore};
+use super::set_aside::{HeldEntry, UnmovedEntries};
 use super::snapshot::{
     LayerScope, MAX_ENTRIES, OpenedDirectories, ProtectedSnapshot, ProtectionError,
 };
@@ -19,9 +20,22 @@ const MAX_ROUNDS: usize = 20;
 /// The minimum time for removing crowds. Four times the duration of the command is added.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What restoring the protected paths left.
+#[derive(Debug, Default)]
+pub(super) struct RestoredPaths {
+    pub(super) notices: Vec<String>,
+    /// The entries to be moved to the quarantine directory when the private view is unmounted.
+    pub(super) held: Vec<HeldEntry>,
+}
+
 /// Restores all protected paths: first those known before, then those that a search finds.
 ///
-/// With a scope, the search leaves out what the command cannot have changed.
+/// With a scope, the command had a private view, and the search leaves out what the command cannot
+/// have changed.
+///
+/// # Errors
+/// The workspace cannot be searched. In a private view, also if a path cannot be restored: the
+/// changes of the command must not be committed then.
 pub(super) fn restore_protected_paths(
     (root, set_aside): (&Path, &Path),
     protected: &ProtectedPaths,
@@ -29,12 +43,13 @@ pub(super) fn restore_protected_paths(
     before: &ProtectedSnapshot,
     scope: Option<&LayerScope>,
     took: Duration,
-) -> Result<Vec<String>, ProtectionError> {
+) -> Result<RestoredPaths, ProtectionError> {
     // Directories are opened before the search, because it finds nothing below a closed one.
     let mut opened =
         OpenedDirectories::open_after(root, before, scope, Instant::now() + SEARCH_TIMEOUT)?;
-    let mut restoration =
-        SnapshotRestore::new(root, before, set_aside).map_err(ProtectionError::OpenWorkspace)?;
+    let unmoved = if scope.is_some() { UnmovedEntries::Hold } else { UnmovedEntries::Rename };
+    let mut restoration = SnapshotRestore::new(root, before, set_aside, unmoved)
+        .map_err(ProtectionError::OpenWorkspace)?;
     for notice in opened.notices() {
         restoration.add_notice(|| notice);
     }
@@ -93,19 +108,29 @@ pub(super) fn restore_protected_paths(
             restoration.reduce_growth(&after.growth, &before.inventory, until);
         }
         after.restore_modes(root, before);
+        if let Some(scope) = scope {
+            restoration.held().iter().for_each(|held| scope.leave_out(&held.from));
+        }
         if !is_too_much && !restoration.take_left_in_workspace() {
             opened.close(root, before);
-            return Ok(restoration.into_notices());
+            return match restoration.failure().filter(|_| scope.is_some()) {
+                Some(failure) => Err(ProtectionError::NotRestored(failure.to_owned())),
+                None => {
+                    let held = restoration.take_held();
+                    Ok(RestoredPaths { notices: restoration.into_notices(), held })
+                }
+            };
         }
         if Instant::now() > until {
             break;
         }
     }
     opened.close(root, before);
-    restoration.add_notice(|| {
-        "the workspace has too many files to restore the protected paths in all of \
-            its directories; remove some"
-            .to_owned()
-    });
-    Ok(restoration.into_notices())
+    let problem = "the workspace has too many files to restore the protected paths in all of its \
+        directories";
+    if scope.is_some() {
+        return Err(ProtectionError::NotRestored(problem.to_owned()));
+    }
+    restoration.add_notice(|| format!("{problem}; remove some"));
+    Ok(RestoredPaths { notices: restoration.into_notices(), held: Vec::new() })
 }

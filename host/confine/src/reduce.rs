@@ -82,39 +82,28 @@ impl SnapshotRestore<'_> {
         until: Instant,
     ) -> usize {
         let taken = self.move_names(crowd, before, until);
-        self.add_notice(|| {
-            let folder = if crowd.directory.as_os_str().is_empty() {
-                Path::new(".")
-            } else {
-                &crowd.directory
-            };
-            let folder =
-                cofferdam_policy::terminal_escape::escape_line(&folder.display().to_string(), 200);
-            match &taken {
-                Ok((count, Some(to))) => {
-                    let to = cofferdam_policy::terminal_escape::escape_line(
-                        &to.display().to_string(),
-                        200,
-                    );
-                    format!(
-                        "the command created {count} entries in {folder}, more than the workspace \
-                        limit; they were moved to the directory recorded in {to}, and extra hard \
-                        links were removed"
-                    )
-                }
-                Ok((count, None)) => {
-                    format!(
-                        "the command created {count} entries in {folder}, more than the workspace \
-                        limit; they were removed"
-                    )
-                }
-                Err(error) => format!(
-                    "the command created more entries in {folder} than the workspace limit, and \
-                    they COULD NOT be moved away: {error}"
-                ),
-            }
-        });
-        taken.map_or(0, |(count, _)| count)
+        let escape = |path: &Path| {
+            cofferdam_policy::terminal_escape::escape_line(&path.display().to_string(), 200)
+        };
+        let folder = match crowd.directory.as_os_str().is_empty() {
+            true => ".".to_owned(),
+            false => escape(&crowd.directory),
+        };
+        let count = taken.as_ref().map_or(0, |(count, _)| *count);
+        let number = if count > 0 { format!("{count} ") } else { String::new() };
+        let what = format!(
+            "the command created {number}entries in {folder}, more than the workspace limit"
+        );
+        let end = |(_, to): (usize, Option<std::path::PathBuf>)| match to {
+            Some(to) => format!(
+                "they were moved to the directory recorded in {}, and extra hard links were \
+                    removed",
+                escape(&to)
+            ),
+            None => "they were removed".to_owned(),
+        };
+        self.add_result(what, "moved away", taken.map(end));
+        count
     }
 
     fn move_names(
@@ -194,6 +183,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::restore::RestorePhase;
+    use super::super::set_aside::UnmovedEntries;
     use super::super::snapshot::{OpenedDirectories, ProtectedSnapshot};
     use super::*;
     use crate::git::GitNamedPaths;
@@ -228,7 +218,8 @@ mod tests {
         };
         let after = capture_after().expect("it is looked at");
         assert!(after.growth.exceeds_limit(MAX_ENTRIES));
-        let mut restoration = SnapshotRestore::new(root, &before, aside).expect("it begins");
+        let mut restoration =
+            SnapshotRestore::new(root, &before, aside, UnmovedEntries::Rename).expect("it begins");
         restoration.restore(&after, RestorePhase::All);
         restoration.reduce_growth(&after.growth, &before.inventory, until);
         let again = capture_after().expect("it is looked at");

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use cap_std::fs::{Dir, PermissionsExt as _};
 
 use super::new_repository::is_new_repository_entry;
-use super::set_aside::QuarantineDir;
+use super::set_aside::{HeldEntry, QuarantineDir, QuarantinedEntry, UnmovedEntries};
 use super::snapshot::{KeptContent, ProtectedSnapshot, ProtectionCost, SnapshotEntry};
 use cofferdam_policy::PathProtection;
 
@@ -58,6 +58,8 @@ pub(super) struct SnapshotRestore<'a> {
     restored: Vec<PathBuf>,
     notices: Vec<String>,
     omitted_notices: usize,
+    /// The first path that could not be restored or moved away.
+    failure: Option<String>,
 }
 
 impl<'a> SnapshotRestore<'a> {
@@ -65,20 +67,37 @@ impl<'a> SnapshotRestore<'a> {
         root: &'a Path,
         before: &'a ProtectedSnapshot,
         set_aside: &'a Path,
+        unmoved: UnmovedEntries,
     ) -> io::Result<Self> {
         let workspace = Dir::open_ambient_dir(root, cap_std::ambient_authority())?;
         Ok(Self {
             workspace,
             root,
             before,
-            set_aside: QuarantineDir::new(set_aside),
+            set_aside: QuarantineDir::new(set_aside, unmoved),
             removed: HashSet::new(),
             last_removed: PathBuf::new(),
             deleted: Vec::new(),
             restored: Vec::new(),
             notices: Vec::new(),
             omitted_notices: 0,
+            failure: None,
         })
+    }
+
+    /// Returns the description of the first path that could not be restored or moved away.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Returns the entries that will have to be moved when the private view is unmounted.
+    pub(super) fn held(&self) -> &[HeldEntry] {
+        self.set_aside.held()
+    }
+
+    /// Takes the entries that have to be moved when the private view is unmounted.
+    pub(super) fn take_held(&mut self) -> Vec<HeldEntry> {
+        self.set_aside.take_held()
     }
 
     pub(super) fn into_notices(mut self) -> Vec<String> {
@@ -121,18 +140,8 @@ impl<'a> SnapshotRestore<'a> {
                 .make_parents_accessible(&[was, is])
                 .and_then(|()| self.workspace.rename(is, &self.workspace, was));
             back.extend(moved.is_ok().then_some(was.as_path()));
-            self.add_notice(|| match moved {
-                Ok(()) => format!(
-                    "{} was moved to {}; it was moved back",
-                    escape_path(was),
-                    escape_path(is)
-                ),
-                Err(error) => format!(
-                    "{} was moved to {}, and COULD NOT be moved back: {error}",
-                    escape_path(was),
-                    escape_path(is)
-                ),
-            });
+            let what = format!("{} was moved to {}", escape_path(was), escape_path(is));
+            self.add_result(what, "moved back", moved.map(|()| "it was moved back".to_owned()));
         }
     }
 
@@ -264,6 +273,19 @@ impl<'a> SnapshotRestore<'a> {
         }
     }
 
+    /// Adds a notice: what happened, and the end of the sentence, or that something COULD NOT be
+    /// done.
+    pub(super) fn add_result(&mut self, what: String, deed: &str, result: io::Result<String>) {
+        match result {
+            Ok(end) => self.add_notice(|| format!("{what}; {end}")),
+            Err(error) => {
+                let failure = format!("{what}, and COULD NOT be {deed}: {error}");
+                self.add_notice(|| failure.clone());
+                self.failure.get_or_insert(failure);
+            }
+        }
+    }
+
     pub(super) fn is_removed(&self, path: &Path) -> bool {
         !self.removed.is_empty() && path.ancestors().any(|above| self.removed.contains(above))
     }
@@ -279,13 +301,8 @@ impl<'a> SnapshotRestore<'a> {
         // Moving a directory to another parent requires write access to it.
         let ready = self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
         let moved = ready.and_then(|()| self.set_aside.move_out(&self.workspace, path));
-        self.add_notice(|| {
-            let is = format!("{} {what_happened}, which is not allowed", escape_path(path));
-            match moved {
-                Ok(to) => format!("{is}; it was moved to {}", escape_path(&to)),
-                Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
-            }
-        });
+        let what = format!("{} {what_happened}, which is not allowed", escape_path(path));
+        self.add_result(what, "moved away", moved.map(|to| describe_place(&to)));
     }
 
     /// Moves away a new directory with all its contents, because it was not searched.
@@ -295,14 +312,10 @@ impl<'a> SnapshotRestore<'a> {
         let moved = ready.and_then(|()| {
             self.set_aside.move_out_or_remove(&self.workspace, path, &mut || Instant::now() < until)
         });
-        self.add_notice(|| {
-            let is = format!("{} {why}", escape_path(path));
-            match moved {
-                Ok(Some(to)) => format!("{is}; it was moved to {}", escape_path(&to)),
-                Ok(None) => format!("{is}; it was removed"),
-                Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
-            }
-        });
+        let place = |to: Option<QuarantinedEntry>| {
+            to.map_or_else(|| "it was removed".to_owned(), |to| describe_place(&to))
+        };
+        self.add_result(format!("{} {why}", escape_path(path)), "moved away", moved.map(place));
     }
 
     /// Moves away directories that a command nested too deep to be searched. Nothing in them is
@@ -316,13 +329,8 @@ impl<'a> SnapshotRestore<'a> {
             let ready =
                 self.make_parents_accessible(&[path]).and_then(|()| self.make_accessible(path));
             let moved = ready.and_then(|()| self.set_aside.move_out_whole(&self.workspace, path));
-            self.add_notice(|| {
-                let is = format!("{} was moved too deep to be searched", escape_path(path));
-                match moved {
-                    Ok(to) => format!("{is}; it was moved to {}", escape_path(&to)),
-                    Err(error) => format!("{is}, and COULD NOT be moved away: {error}"),
-                }
-            });
+            let what = format!("{} was moved too deep to be searched", escape_path(path));
+            self.add_result(what, "moved away", moved.map(|to| describe_place(&to)));
         }
     }
 
@@ -371,16 +379,9 @@ impl<'a> SnapshotRestore<'a> {
             return;
         }
         self.restored.push(path.to_owned());
-        self.add_notice(|| match result {
-            Ok(()) => format!(
-                "{} was changed or removed; it was restored to its state before the command",
-                escape_path(path)
-            ),
-            Err(error) => format!(
-                "{} was changed or removed, and COULD NOT be restored: {error}",
-                escape_path(path)
-            ),
-        });
+        let end = "it was restored to its state before the command";
+        let what = format!("{} was changed or removed", escape_path(path));
+        self.add_result(what, "restored", result.map(|()| end.to_owned()));
     }
 
     fn write(&self, path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
@@ -441,6 +442,16 @@ fn is_harmless(entry: &SnapshotEntry) -> bool {
     }
 }
 
+/// Describes the new place of an entry, as the end of a sentence.
+fn describe_place(place: &QuarantinedEntry) -> String {
+    match place {
+        QuarantinedEntry::Outside(path) => format!("it was moved to {}", escape_path(path)),
+        QuarantinedEntry::Renamed(path) => {
+            format!("it was renamed to {} in the workspace", escape_path(path))
+        }
+    }
+}
+
 /// Escapes a path for users and for the model, because a command can choose any name.
 fn escape_path(path: &Path) -> String {
     cofferdam_policy::terminal_escape::escape_line(&path.display().to_string(), MAX_SHOWN_PATH_LEN)
@@ -462,7 +473,8 @@ mod tests {
         std::fs::write(path(".idea/small"), "text").expect("it is written");
         let before = ProtectedSnapshot::default();
         let mut work =
-            SnapshotRestore::new(workspace.path(), &before, aside.path()).expect("it opens");
+            SnapshotRestore::new(workspace.path(), &before, aside.path(), UnmovedEntries::Rename)
+                .expect("it opens");
         work.set_aside(Path::new(".idea"), "was created");
         std::fs::File::create(path(".mcp.json"))
             .and_then(|file| file.set_len(65 << 20))
@@ -476,7 +488,50 @@ mod tests {
             notices[0].contains(&format!("it was moved to {}", aside.path().display())),
             "{notices:?}"
         );
-        assert!(notices[1].contains("it was moved to WORKSPACE/set-aside-"), "{notices:?}");
+        assert!(notices[1].contains("it was renamed to set-aside-"), "{notices:?}");
+        // A repository would be one under any name.
+        for name in ["lib.git/objects", "lib.git/refs", "lib.git/hooks/inner.git/refs"] {
+            std::fs::create_dir_all(path(name)).expect("it is made");
+        }
+        for name in ["lib.git/HEAD", "lib.git/config", "lib.git/hooks/inner.git/HEAD"] {
+            std::fs::write(path(name), "text").expect("it is written");
+        }
+        std::fs::File::create(path("lib.git/hooks/big"))
+            .and_then(|file| file.set_len(65 << 20))
+            .expect("it is made");
+        let mut work =
+            SnapshotRestore::new(workspace.path(), &before, aside.path(), UnmovedEntries::Rename)
+                .expect("it opens");
+        work.set_aside(Path::new("lib.git"), "was created");
+        let notices = work.into_notices();
+        assert!(notices[0].contains("it was renamed to set-aside-"), "{notices:?}");
+        let mut pending = vec![workspace.path().to_owned()];
+        let mut count = 0;
+        while let Some(directory) = pending.pop() {
+            for entry in std::fs::read_dir(directory).expect("it is listed").flatten() {
+                let name = entry.file_name().to_string_lossy().into_owned();
+                assert!(name.starts_with("set-aside-"), "{name}");
+                count += 1;
+                pending.extend(entry.path().is_dir().then(|| entry.path()));
+            }
+        }
+        // The file of before, the repository, and everything in it.
+        assert_eq!(count, 11);
+    }
+
+    #[test]
+    fn what_is_too_large_for_an_archive_stays_under_another_name() {
+        let workspace = tempfile::tempdir_in("/dev/shm").expect("a folder in memory");
+        let aside = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| workspace.path().join(name);
+        std::fs::File::create(path(".mcp.json"))
+            .and_then(|file| file.set_len(65 << 20))
+            .expect("it is made");
+        let before = ProtectedSnapshot::default();
+        let mut work =
+            SnapshotRestore::new(workspace.path(), &before, aside.path(), UnmovedEntries::Rename)
+                .expect("it opens");
+        work.set_aside(Path::new(".mcp.json"), "was created");
         let left: Vec<_> = std::fs::read_dir(workspace.path())
             .expect("it is listed")
             .flatten()

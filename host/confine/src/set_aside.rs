@@ -3,12 +3,15 @@
 //! Its contents are archived, so that no program reads them as code or configuration, even through
 //! a link that a later command creates. Entries too large for an archive are stored in a directory
 //! with an unguessable name that only the user can list.
+//!
+//! In a private view, a mount is between the workspace and the quarantine directory. What is too
+//! large for an archive is moved when the view is unmounted.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use cap_std::fs::Dir;
+use cap_std::fs::{Dir, Permissions, PermissionsExt as _};
 
 use super::archive::{ArchiveBudget, write_archive};
 use super::remove::remove_tree;
@@ -22,13 +25,46 @@ const MAX_ARCHIVED_ENTRIES: usize = 10_000;
 const ARCHIVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The number of random bytes in an unguessable directory name.
 const SECRET_LEN: usize = 16;
-/// The first component of a path that stands for an entry left in the workspace.
-const WORKSPACE_PREFIX: &str = "WORKSPACE";
+/// The maximum time for giving neutral names to all entries of a directory.
+const RENAME_TIMEOUT: Duration = Duration::from_secs(30);
+/// The maximum depth of a directory whose entries get neutral names.
+const MAX_RENAMED_DEPTH: usize = 100;
+
+/// What becomes of an entry that can be neither moved to the quarantine directory nor archived,
+/// because a mount is in the way or it is on another file system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum UnmovedEntries {
+    /// It gets a neutral name in the workspace, with everything in it.
+    Rename,
+    /// It gets a neutral name in a private view, and is moved when the view is unmounted. Until
+    /// then, nothing of the view is in the workspace.
+    Hold,
+}
+
+/// The place of an entry that is no longer at its path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum QuarantinedEntry {
+    /// This file is its archive, or contains its location.
+    Outside(PathBuf),
+    /// It has this path in the workspace.
+    Renamed(PathBuf),
+}
+
+/// An entry that is moved to the quarantine directory when the private view is unmounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct HeldEntry {
+    /// The neutral path in the workspace.
+    pub(super) from: PathBuf,
+    /// The path in the quarantine directory.
+    pub(super) to: PathBuf,
+}
 
 /// A quarantine directory that is created at the first use.
 #[derive(Debug)]
 pub(super) struct QuarantineDir<'a> {
     parent: &'a Path,
+    unmoved: UnmovedEntries,
+    held: Vec<HeldEntry>,
     directory: Option<(PathBuf, Dir)>,
     count: usize,
     /// The remaining budget for archiving entries on the same file system.
@@ -39,9 +75,11 @@ pub(super) struct QuarantineDir<'a> {
 }
 
 impl<'a> QuarantineDir<'a> {
-    pub(super) fn new(parent: &'a Path) -> Self {
+    pub(super) fn new(parent: &'a Path, unmoved: UnmovedEntries) -> Self {
         Self {
             parent,
+            unmoved,
+            held: Vec::new(),
             directory: None,
             count: 0,
             budget: None,
@@ -100,6 +138,16 @@ impl<'a> QuarantineDir<'a> {
         std::mem::take(&mut self.left_in_workspace)
     }
 
+    /// Returns the entries that will have to be moved when the private view is unmounted.
+    pub(super) fn held(&self) -> &[HeldEntry] {
+        &self.held
+    }
+
+    /// Takes the entries that have to be moved when the private view is unmounted.
+    pub(super) fn take_held(&mut self) -> Vec<HeldEntry> {
+        std::mem::take(&mut self.held)
+    }
+
     /// Removes an empty directory that was created with a name of [`Self::reserve_name`].
     pub(super) fn remove_reserved(&self, name: &Path) {
         if let Some((_, folder)) = &self.directory {
@@ -107,17 +155,19 @@ impl<'a> QuarantineDir<'a> {
         }
     }
 
-    /// Moves an entry out of the workspace and returns its new path. Its parent directories must be
-    /// writable.
-    pub(super) fn move_out(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+    /// Moves an entry out of the workspace and returns its new place. Its parent directories must
+    /// be writable.
+    pub(super) fn move_out(
+        &mut self,
+        workspace: &Dir,
+        path: &Path,
+    ) -> io::Result<QuarantinedEntry> {
         let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                let to = self.copy_out(workspace, path)?;
-                self.left_in_workspace |= to.starts_with(WORKSPACE_PREFIX);
-                Ok(to)
+                self.copy_out(workspace, path, &name)
             }
-            moved => moved.and_then(|()| self.close(path, &name)),
+            moved => moved.and_then(|()| self.close(path, &name)).map(QuarantinedEntry::Outside),
         }
     }
 
@@ -125,16 +175,25 @@ impl<'a> QuarantineDir<'a> {
     ///
     /// On another file system it gets a neutral name at the top of the workspace, where it can be
     /// searched.
-    pub(super) fn move_out_whole(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+    pub(super) fn move_out_whole(
+        &mut self,
+        workspace: &Dir,
+        path: &Path,
+    ) -> io::Result<QuarantinedEntry> {
         let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
                 let neutral = PathBuf::from(self.neutral_name());
                 workspace.rename(path, workspace, &neutral)?;
+                if self.unmoved == UnmovedEntries::Hold {
+                    return self.hold(neutral, &name);
+                }
                 self.left_in_workspace = true;
-                Ok(Path::new(WORKSPACE_PREFIX).join(neutral))
+                Ok(QuarantinedEntry::Renamed(neutral))
             }
-            moved => moved.and_then(|()| self.record_location(&name)),
+            moved => {
+                moved.and_then(|()| self.record_location(&name)).map(QuarantinedEntry::Outside)
+            }
         }
     }
 
@@ -145,14 +204,30 @@ impl<'a> QuarantineDir<'a> {
         workspace: &Dir,
         path: &Path,
         goes_on: &mut dyn FnMut() -> bool,
-    ) -> io::Result<Option<PathBuf>> {
+    ) -> io::Result<Option<QuarantinedEntry>> {
         let (outside, name) = self.reserve_name()?;
         match workspace.rename(path, outside, &name) {
             Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                if self.unmoved == UnmovedEntries::Hold {
+                    let neutral = path.with_file_name(self.neutral_name());
+                    workspace.rename(path, workspace, &neutral)?;
+                    return self.hold(neutral, &name).map(Some);
+                }
                 remove_at(workspace, path, goes_on).map(|()| None)
             }
-            moved => moved.and_then(|()| self.record_location(&name)).map(Some),
+            moved => moved
+                .and_then(|()| self.record_location(&name))
+                .map(|file| Some(QuarantinedEntry::Outside(file))),
         }
+    }
+
+    /// Remembers an entry of a private view, which has a neutral path now.
+    fn hold(&mut self, neutral: PathBuf, name: &Path) -> io::Result<QuarantinedEntry> {
+        let (directory, _) = self.directory.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let to = directory.join(name);
+        let file = self.record_location(name)?;
+        self.held.push(HeldEntry { from: neutral, to });
+        Ok(QuarantinedEntry::Outside(file))
     }
 
     /// Archives the moved entry `name`, and returns the path of the archive or of the file with its
@@ -190,25 +265,36 @@ impl<'a> QuarantineDir<'a> {
         Ok(path.join(file))
     }
 
-    /// Archives an entry on another file system. It gets a neutral name first, and keeps it if it
-    /// cannot be archived because of its size or permissions.
-    fn copy_out(&mut self, workspace: &Dir, path: &Path) -> io::Result<PathBuf> {
+    /// Archives an entry behind a mount or on another file system. It gets a neutral name first,
+    /// and keeps it if it cannot be archived because of its size or permissions.
+    fn copy_out(
+        &mut self,
+        workspace: &Dir,
+        path: &Path,
+        name: &Path,
+    ) -> io::Result<QuarantinedEntry> {
         let neutral = path.with_file_name(self.neutral_name());
         workspace.rename(path, workspace, &neutral)?;
-        let outer = neutral.parent().filter(|outer| !outer.as_os_str().is_empty());
-        let name = Path::new(neutral.file_name().unwrap_or_default());
+        let (outer, own) = split_path(&neutral);
         let archived = match outer {
             Some(outer) => workspace.open_dir(outer),
             None => workspace.try_clone(),
         }
-        .and_then(|from| self.archive(Some(&from), name, path, &mut new_budget()));
+        .and_then(|from| self.archive(Some(&from), own, path, &mut new_budget()));
         let until = Instant::now() + ARCHIVE_TIMEOUT;
         match archived {
             Ok(to) if remove_at(workspace, &neutral, &mut || Instant::now() < until).is_ok() => {
-                Ok(to)
+                return Ok(QuarantinedEntry::Outside(to));
             }
-            Ok(_) | Err(_) => Ok(Path::new(WORKSPACE_PREFIX).join(neutral)),
+            Ok(_) | Err(_) if self.unmoved == UnmovedEntries::Hold => {
+                return self.hold(neutral, name);
+            }
+            Ok(_) | Err(_) => {}
         }
+        // A directory with the names of a repository would be one under any name.
+        self.left_in_workspace = true;
+        rename_entries(workspace, &neutral, &self.neutral_name())?;
+        Ok(QuarantinedEntry::Renamed(neutral))
     }
 
     /// Returns a name that no program treats specially.
@@ -226,9 +312,91 @@ fn new_budget() -> ArchiveBudget {
     }
 }
 
+/// Moves entries of a private view to the quarantine directory, after the view was unmounted.
+///
+/// `upper` is the directory that received the changes, and `workspace` has the directories that the
+/// command wrote directly.
+///
+/// # Errors
+/// An entry cannot be moved.
+pub(super) fn move_held_entries(
+    held: &[HeldEntry],
+    upper: &Path,
+    workspace: &Path,
+) -> io::Result<()> {
+    let open = |path: &Path| Dir::open_ambient_dir(path, cap_std::ambient_authority());
+    if held.is_empty() {
+        return Ok(());
+    }
+    let places = [open(upper)?, open(workspace)?];
+    for HeldEntry { from, to } in held {
+        let (Some(outside), name) = split_path(to) else { continue };
+        let outside = open(outside)?;
+        for place in &places {
+            match place.rename(from, &outside, name) {
+                // An outer entry was moved later, with this one in it.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                moved => moved?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Gives all entries below a directory neutral names. An entry that is no directory stays.
+fn rename_entries(workspace: &Dir, path: &Path, stem: &str) -> io::Result<()> {
+    if !workspace.symlink_metadata(path)?.is_dir() {
+        return Ok(());
+    }
+    let mut renamer = EntryRenamer { stem, count: 0, deadline: Instant::now() + RENAME_TIMEOUT };
+    renamer.rename_below(&workspace.open_dir(path)?, MAX_RENAMED_DEPTH)
+}
+
+/// Gives entries the names `STEM-0`, `STEM-1` and so on.
+struct EntryRenamer<'a> {
+    stem: &'a str,
+    count: u64,
+    deadline: Instant,
+}
+
+impl EntryRenamer<'_> {
+    /// Renames all entries below a directory. What is more than `levels` deep is removed.
+    fn rename_below(&mut self, directory: &Dir, levels: usize) -> io::Result<()> {
+        let mut inner = Vec::new();
+        for entry in directory.entries()?.collect::<io::Result<Vec<_>>>()? {
+            if Instant::now() > self.deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let name = PathBuf::from(format!("{}-{}", self.stem, self.count));
+            self.count += 1;
+            directory.rename(entry.file_name(), directory, &name)?;
+            let metadata = directory.symlink_metadata(&name)?;
+            if metadata.is_dir() {
+                let mode = metadata.permissions().mode() | 0o700;
+                directory.set_permissions(&name, Permissions::from_mode(mode))?;
+                inner.push(name);
+            }
+        }
+        for name in inner {
+            let until = self.deadline;
+            match levels.checked_sub(1) {
+                Some(levels) => self.rename_below(&directory.open_dir(&name)?, levels)?,
+                None => remove_tree(directory, &*name, &mut || Instant::now() < until)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Splits a path into its parent, if it has one, and its last component.
+fn split_path(path: &Path) -> (Option<&Path>, &Path) {
+    let outer = path.parent().filter(|outer| !outer.as_os_str().is_empty());
+    (outer, Path::new(path.file_name().unwrap_or_default()))
+}
+
 fn remove_at(workspace: &Dir, path: &Path, goes_on: &mut dyn FnMut() -> bool) -> io::Result<()> {
-    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    match path.parent().filter(|outer| !outer.as_os_str().is_empty()) {
+    let (outer, name) = split_path(path);
+    match outer {
         Some(outer) => remove_tree(&workspace.open_dir(outer)?, name, goes_on),
         None => remove_tree(workspace, name, goes_on),
     }

@@ -26,6 +26,7 @@ use super::protocol::{
     SupervisorRequest,
 };
 use super::sandbox_process::SandboxProcess;
+use super::set_aside::move_held_entries;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::EntryKind;
 use crate::exit_code::exit_code;
@@ -264,7 +265,8 @@ fn handle_request(
         WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct: None }) => {
             let (before, protected) = (&before, &protected);
             let committed = &mut committed;
-            Some(CheckpointMaker { order, overlay, paths, before, protected, committed })
+            let held = Vec::new();
+            Some(CheckpointMaker { order, overlay, paths, before, protected, committed, held })
         }
         // What a command writes directly is not collected.
         WorkspaceIsolation::Layer(_)
@@ -273,8 +275,10 @@ fn handle_request(
     };
     let ran = run_command(order, &surroundings, host, checkpoints.as_mut());
     let ended = os::kill_descendants();
+    let mut held = Vec::new();
     if let Some(checkpoints) = &mut checkpoints {
         checkpoints.wait_until_settled(host);
+        held = std::mem::take(&mut checkpoints.held);
     }
     notices.extend(modes.put_back());
     let restore = |scope| {
@@ -295,12 +299,16 @@ fn handle_request(
             let mounted = view.map(|view| view.mounted().to_vec()).unwrap_or_default();
             let scope =
                 overlay.scope(&paths, mounted).map_err(failed(ConfineStep::CheckChanges))?;
-            let restored = restore(Some(&scope));
-            notices.extend(restored.map_err(ConfineError::at(ConfineStep::CheckChanges))?);
+            let restored =
+                restore(Some(&scope)).map_err(ConfineError::at(ConfineStep::CheckChanges))?;
+            notices.extend(restored.notices);
+            held.extend(restored.held);
             notices.extend(end_record(unfinished));
             // The kernel writes all changes of the file system to the disk when the overlay ends,
             // which takes long. No command that changes files directly waits for that.
             *detached = overlay.unmount().map_err(failed(ConfineStep::CollectChanges))?;
+            move_held_entries(&held, &paths.upper, &order.workspace)
+                .map_err(failed(ConfineStep::CheckChanges))?;
             if let Some(view) = view {
                 view.remove_empty(&order.workspace);
             }
@@ -311,7 +319,7 @@ fn handle_request(
         WorkspaceIsolation::Turn(_) => {
             match restore(None) {
                 Ok(done) => {
-                    notices.extend(done);
+                    notices.extend(done.notices);
                     notices.extend(end_record(unfinished));
                 }
                 // The record stays, and the next command tries again.

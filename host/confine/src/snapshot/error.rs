@@ -21,6 +21,13 @@ pub(crate) enum ProtectionError {
         MAX_KEPT_BYTES >> 20
     )]
     TooMuchContent,
+    #[error("{0}")]
+    NotRestored(String),
+    #[error(
+        "the path {0} is too long to be searched for protected paths\nhint: remove this directory, \
+            move it up, or choose another workspace"
+    )]
+    PathTooLong(String),
     #[error(transparent)]
     GitSettings(#[from] GitSettingsError),
     #[error("the host no longer waits for the command")]

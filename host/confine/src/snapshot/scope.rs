@@ -1,7 +1,7 @@
 //! The part of a workspace that a command with a private view can have changed.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -26,6 +26,8 @@ pub(crate) struct LayerScope {
     direct: Vec<PathBuf>,
     /// Whether a search leaves out nothing.
     covers_all: Cell<bool>,
+    /// The paths that leave the layer when it is unmounted. Nobody searches them.
+    left_out: RefCell<BTreeSet<PathBuf>>,
     /// What the layer has at these paths.
     known: RefCell<HashMap<PathBuf, LayerPath>>,
 }
@@ -51,8 +53,9 @@ impl LayerScope {
     pub(crate) fn open(upper: &Path, lower: OwnedFd, direct: Vec<PathBuf>) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let upper = openat(rustix::fs::CWD, upper, flags, Mode::empty())?;
-        let (covers_all, known) = (Cell::new(false), RefCell::default());
-        Ok(Self { upper, lower, direct, covers_all, known })
+        let (covers_all, left_out, known) =
+            (Cell::new(false), RefCell::default(), RefCell::default());
+        Ok(Self { upper, lower, direct, covers_all, left_out, known })
     }
 
     /// Returns whether an entry of a directory that the command can have changed is in the layer.
@@ -82,7 +85,17 @@ impl LayerScope {
         false
     }
 
-    /// Makes later searches leave out nothing.
+    /// Makes later searches leave out a path, which will not be committed.
+    pub(crate) fn leave_out(&self, path: &Path) {
+        self.left_out.borrow_mut().insert(path.to_owned());
+    }
+
+    /// Returns whether a path will not be committed.
+    pub(super) fn is_left_out(&self, path: &Path) -> bool {
+        self.left_out.borrow().contains(path)
+    }
+
+    /// Makes later searches leave out nothing else.
     pub(crate) fn cover_all(&self) {
         self.covers_all.set(true);
     }

@@ -9,6 +9,7 @@ mod fallback;
 mod kills;
 mod kinds;
 mod limits;
+mod quarantine;
 mod review;
 mod scripts;
 

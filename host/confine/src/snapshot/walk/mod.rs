@@ -20,6 +20,7 @@ use super::{
 };
 use crate::git::{self, GitNamedPaths};
 use crate::links::LinkFollower;
+use cofferdam_policy::terminal_escape::escape_line;
 use cofferdam_policy::{PathProtection, ProtectedPathNames, ProtectedPaths};
 
 /// The maximum number of entries in a workspace.
@@ -32,6 +33,8 @@ const MAX_NEW_PROTECTED: usize = if cfg!(test) { 2_000 } else { 100_000 };
 /// The maximum length of a searched directory path, in bytes. With another name and in another
 /// root, it stays within the kernel's limit.
 const MAX_PATH_LEN: usize = 3500;
+/// The length of a path in an error, in characters.
+const MAX_SHOWN_PATH_LEN: usize = 200;
 /// Directories of installed packages, which are created and removed as a whole.
 ///
 /// Their contents are published, so they hold no secrets of the user, and nobody opens them in an
@@ -82,6 +85,8 @@ pub(super) struct ProtectionWalk<'a> {
     /// cannot delay their check.
     pending: VecDeque<WalkDirectory>,
     pending_new: VecDeque<WalkDirectory>,
+    /// A directory of the user whose path is too long to be searched.
+    too_long: Option<PathBuf>,
     /// The link targets found so far.
     led_to: BTreeSet<(PathBuf, PathProtection)>,
     /// The directories that were opened for this walk.
@@ -133,6 +138,7 @@ impl<'a> ProtectionWalk<'a> {
             kept_bytes: 0,
             pending: known.collect(),
             pending_new: VecDeque::new(),
+            too_long: None,
             led_to: BTreeSet::new(),
             opened: None,
             may_open: true,
@@ -256,6 +262,10 @@ impl<'a> ProtectionWalk<'a> {
             }
             if self.is_cancelled {
                 return Err(ProtectionError::Cancelled);
+            }
+            if let Some(path) = &self.too_long {
+                let shown = escape_line(&path.display().to_string(), MAX_SHOWN_PATH_LEN);
+                return Err(ProtectionError::PathTooLong(shown));
             }
             if self.is_past_deadline() || self.has_too_many_entries() {
                 self.snapshot.growth.is_truncated |= !self.pending.is_empty();

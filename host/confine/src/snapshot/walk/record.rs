@@ -17,6 +17,9 @@ use cofferdam_policy::{PathProtection, PatternAuthor};
 
 impl ProtectionWalk<'_> {
     pub(super) fn enqueue(&mut self, folder: WalkDirectory, is_protected: bool) {
+        if self.scope.is_some_and(|scope| scope.is_left_out(&folder.path)) {
+            return;
+        }
         if self.root.as_os_str().len() + folder.path.as_os_str().len() > MAX_PATH_LEN {
             let new = folder
                 .new_directory
@@ -26,6 +29,8 @@ impl ProtectionWalk<'_> {
                     self.snapshot.too_deep.insert(moved);
                 }
                 (None, Some(new)) => new.is_incomplete = true,
+                // Nobody could restore its protected paths, nor hide its secrets.
+                (None, None) if self.before.is_none() => self.too_long = Some(folder.path),
                 (None, None) => self.snapshot.unreadable.push(folder.path),
             }
             return;

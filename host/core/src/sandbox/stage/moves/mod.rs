@@ -15,6 +15,7 @@
 
 mod conflict;
 mod entry;
+mod merged_repository;
 mod record;
 mod tree;
 mod undo;
@@ -96,6 +97,7 @@ pub(in crate::sandbox) fn commit_moves(
         return Err(CommitError::Interrupted(interrupted.join("; ")));
     }
     let kept_bytes = conflict::check_plan(root, &plan)?;
+    merged_repository::check_merged_repositories(root, &plan)?;
     let (folder, time) = locked.next_record()?;
     let begun = MoveRecord::begin(folder.clone(), (tool, time), root, plan, kept_bytes);
     let mut record = begun.inspect_err(|_| {
