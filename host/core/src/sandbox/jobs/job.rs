@@ -98,7 +98,7 @@ pub(super) struct JobContext {
 pub(super) struct SharedJob {
     state: Mutex<JobState>,
     /// Incremented by each change of the state.
-    version: watch::Sender<u64>,
+    pub(super) version: watch::Sender<u64>,
 }
 
 pub(super) struct JobState {
