@@ -78,13 +78,14 @@ impl Tool for Jobs {
     const NAME: &'static str = "jobs";
     const TITLE: Option<&'static str> = Some("Background commands");
     const DESCRIPTION: &'static str = "Controls the background commands that `bash` started with \
-        `background`: lists them, reads their output, writes to their standard input, commits their \
-        changes, and stops them.\n- `read` returns only new output. With `until: \"end\"` it waits for the exit code; \
-        prefer that to many short reads.\n- Each `write` needs approval.\n- Changes of files by a \
-        background command appear in the workspace at a `commit` and when it ends. Changes that \
-        need approval, such as those of AGENTS.md, are not committed, and are discarded at the \
-        end. If another tool or command changes one of these files meanwhile, nothing is \
-        committed.\n- All background commands end with the session.";
+        `background`: lists them, reads their output, writes to their standard input, commits \
+        their changes, and stops them.\n- `read` returns only new output. With `until: \"end\"` \
+        it waits for the exit code; prefer that to many short reads.\n- Each `write` needs \
+        approval.\n- Changes of files by a background command appear in the workspace at a \
+        `commit` and when it ends. Changes that need approval, such as those of AGENTS.md, are \
+        not committed, and are discarded at the end. If another tool or command changes one of \
+        these files meanwhile, nothing is committed.\n- All background commands end with the \
+        session.";
     type Input = Input;
 
     fn capabilities() -> Vec<Capability> {

@@ -14,6 +14,7 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ("ForkedProcess", "one for each operating system"),
     ("Item", "an associated type of `Iterator`"),
     ("NamespaceStart", "one for each operating system"),
+    ("PausedProcesses", "one for each operating system"),
     ("Value", "an associated type of `Visitor`"),
     ("WorkspaceOverlay", "one for each operating system"),
 ];

@@ -69,7 +69,7 @@ fn the_model_commits_what_a_command_has_written_and_the_command_goes_on() {
     assert_eq!(records[0]["command"]["changes"][0]["path"], "new");
     assert_eq!(records[2]["command"]["changes"], Value::Null);
     assert_eq!(home.run(&["audit", "verify"]).exit_code, 0);
-    let diff = home.run(&["diff"]).stdout;
+    let diff = home.run(&["diff", "--last", "3"]).stdout;
     assert!(diff.contains("new/last") && diff.contains("+word"), "{diff}");
     for expected in ["2\nword\n", "2\n", "1\n"] {
         let undone = home.run(&["undo"]);

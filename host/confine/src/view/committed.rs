@@ -49,7 +49,7 @@ pub(super) struct CopiedEntry {
 
 /// A committed entry.
 #[derive(Clone, Copy, Debug)]
-struct CommittedEntry {
+struct CommittedCopy {
     /// The entry in the workspace.
     lower: EntryStamp,
     /// The entry in the layer at the time of the checkpoint.
@@ -79,7 +79,7 @@ pub(crate) struct CommittedPaths {
     /// When the layer was created, by the clock of its file system. An entry of the workspace whose
     /// status changed later was changed by somebody else, or by a checkpoint.
     created: (i64, i64),
-    entries: BTreeMap<PathBuf, CommittedEntry>,
+    entries: BTreeMap<PathBuf, CommittedCopy>,
     /// The directories in which checkpoints have created or removed entries.
     touched: BTreeSet<PathBuf>,
     /// The changes of the last checkpoint, until the host has decided on them.
@@ -292,7 +292,7 @@ impl CommittedPaths {
                     if is_committed && found.is_directory() && !self.contains(&path) {
                         self.touched.insert(path);
                     } else if is_committed {
-                        self.entries.insert(path, CommittedEntry { lower: found, source });
+                        self.entries.insert(path, CommittedCopy { lower: found, source });
                     }
                 }
                 UnsettledKind::Removed => {}
@@ -306,7 +306,7 @@ impl CommittedPaths {
             if let Ok(Some(found)) = stat_below(lower, &path)
                 && found.is_moved(&copy)
             {
-                self.entries.insert(path, CommittedEntry { lower: found, source });
+                self.entries.insert(path, CommittedCopy { lower: found, source });
             }
         }
     }

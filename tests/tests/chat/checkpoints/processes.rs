@@ -224,7 +224,8 @@ fn the_end_of_the_chat_during_a_checkpoint_leaves_no_stopped_process() {
 #[test]
 fn a_command_that_ends_during_a_checkpoint_has_its_changes_committed() {
     for delay in [0, 5, 20, 60, 150] {
-        let script = "mkdir many; i=0; while [ $i -lt 300 ]; do i=$((i+1)); echo $i > many/$i; done\n\
+        let script = "mkdir many; i=0\n\
+            while [ $i -lt 300 ]; do i=$((i+1)); echo $i > many/$i; done\n\
             step 1; did 1; step 2; echo last > many/last; exit 4\n";
         let mut chat = JobChat::start(new_home(), script);
         chat.run_step(1);

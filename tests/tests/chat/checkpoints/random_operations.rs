@@ -64,8 +64,8 @@ def step(number):
         if other and not is_directory(path): os.rename(other, path)
     elif what == 7:
         other = pick(is_directory)
-        apart = other and not (path + "/").startswith(other + "/") and not other.startswith(path + "/")
-        if apart:
+        inside = lambda one, two: (one + "/").startswith(two + "/")
+        if other and not inside(path, other) and not inside(other, path):
             remove(path)
             # A view cannot rename a directory that was there before.
             if other.startswith("./old"):
@@ -74,7 +74,7 @@ def step(number):
             else: os.rename(other, path)
     elif what == 8:
         other = pick(lambda p: not os.path.islink(p))
-        if other: os.chmod(other, rng.choice([0o700, 0o755]) if is_directory(other) else rng.choice([0o600, 0o644, 0o755]))
+        if other: os.chmod(other, rng.choice([0o700, 0o755]))
     elif what == 9:
         if not os.path.lexists(path): os.symlink(rng.choice(names), path)
     elif what == 10:

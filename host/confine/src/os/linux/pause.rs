@@ -143,12 +143,13 @@ impl PausedProcesses {
         problem.map_or(Ok(all), Err)
     }
 
-    /// Lets all processes continue that this value has stopped, children first.
-    fn resume(&self) {
+    /// Lets the processes continue that this value has stopped, children first. `is_asked` returns
+    /// whether a process was asked to stop.
+    fn resume(&self, is_asked: impl Fn(&ListedProcess) -> bool) {
         for process in list_generations(self.depth).iter().rev().flatten() {
             let is_stopped = || matches!(process.state(), ProcessState::Stopped(_));
             let is_own = !self.stopped_before.contains(&process.identity);
-            if self.stopped.contains(&process.identity) || is_own && is_stopped() {
+            if is_asked(process) || is_own && is_stopped() {
                 process.send(Signal::CONT);
             }
         }
@@ -157,9 +158,10 @@ impl PausedProcesses {
 
 impl Drop for PausedProcesses {
     fn drop(&mut self) {
-        self.resume();
+        // One that was asked may stop only later.
+        self.resume(|process| self.stopped.contains(&process.identity));
         // A process whose start was not complete before.
-        self.resume();
+        self.resume(|_| false);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use tokio::sync::oneshot;
 
-use super::job::{JobContext, deny_all};
+use super::job::JobContext;
+use super::task::deny_all;
 use crate::policy::ApprovalMode;
 use crate::sandbox::command_changes::{CommandChangeContext, CommitTime, SettledCommand};
 use cofferdam_confine::process::CommandCheckpoint;
@@ -11,7 +12,7 @@ use cofferdam_confine::process::CommandCheckpoint;
 pub(super) type CheckpointResult = Result<Vec<String>, String>;
 
 /// A request to commit what a job has changed so far, with the receiver of the result.
-pub(super) type CheckpointRequest = oneshot::Sender<CheckpointResult>;
+pub(super) type CommitRequest = oneshot::Sender<CheckpointResult>;
 
 /// A checkpoint on which the host has decided.
 pub(super) struct SettledCheckpoint {

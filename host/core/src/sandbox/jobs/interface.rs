@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::job::{JobContext, JobDescription, JobReading, deny_all};
+use super::job::{JobContext, JobDescription, JobReading};
+use super::task::deny_all;
 use super::{Job, JobId, JobRecorder, JobStatus, JobTable, JobTableError};
 use crate::policy::{ApprovalMode, ComponentDigest, Denial, DenialCode, Effect};
 use crate::sandbox::call_state::not_granted;

@@ -10,6 +10,7 @@ mod checkpoint;
 mod interface;
 mod job;
 mod output;
+mod task;
 
 use std::collections::BTreeMap;
 use std::fmt;
