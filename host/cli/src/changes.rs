@@ -254,6 +254,7 @@ fn describe_counts(changes: &ChangeSet) -> String {
         ),
         (count(&|act| matches!(act, ChangeKind::Move { .. })), "move"),
         (count(&|act| matches!(act, ChangeKind::Modify { .. })), "change"),
+        (count(&|act| matches!(act, ChangeKind::SetMode { .. })), "set permissions of"),
         (
             count(&|act| {
                 matches!(

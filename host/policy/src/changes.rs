@@ -71,6 +71,13 @@ pub enum ChangeKind {
     },
     /// Removes a symbolic link.
     Unlink,
+    /// Sets the permissions of a file or a directory.
+    SetMode {
+        /// The permissions before; `None` for a new entry.
+        before: Option<u32>,
+        /// The permissions after.
+        after: u32,
+    },
 }
 
 /// The size and digest of a file content. A permit covers exactly this content.
@@ -139,7 +146,7 @@ impl ChangeSet {
                 | ChangeKind::Delete { .. }
                 | ChangeKind::CreateDirectory
                 | ChangeKind::RemoveDirectory => None,
-                ChangeKind::Link { .. } | ChangeKind::Unlink => None,
+                ChangeKind::Link { .. } | ChangeKind::Unlink | ChangeKind::SetMode { .. } => None,
             };
             std::iter::once(&change.path).chain(from)
         })
@@ -149,9 +156,10 @@ impl ChangeSet {
     /// links make it `false`.
     pub fn has_only_writes(&self) -> bool {
         self.changes.iter().all(|change| match change.kind {
-            ChangeKind::Create { .. } | ChangeKind::Modify { .. } | ChangeKind::CreateDirectory => {
-                true
-            }
+            ChangeKind::Create { .. }
+            | ChangeKind::Modify { .. }
+            | ChangeKind::CreateDirectory
+            | ChangeKind::SetMode { .. } => true,
             ChangeKind::Delete { .. }
             | ChangeKind::Move { .. }
             | ChangeKind::RemoveDirectory
@@ -206,6 +214,12 @@ impl fmt::Display for FileChange {
             ChangeKind::Create { after } => write!(f, "create {path} ({} bytes)", after.size),
             ChangeKind::Modify { before, after } => {
                 write!(f, "change {path} ({before} → {} bytes)", after.size)
+            }
+            ChangeKind::SetMode { before: Some(before), after } => {
+                write!(f, "set permissions of {path} ({before:04o} → {after:04o})")
+            }
+            ChangeKind::SetMode { before: None, after } => {
+                write!(f, "set permissions of {path} ({after:04o})")
             }
             ChangeKind::Delete { before } => write!(f, "delete {path} ({before} bytes)"),
             ChangeKind::Move { from, after } => {

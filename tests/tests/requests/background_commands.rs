@@ -89,6 +89,15 @@ fn the_changes_of_a_background_command_are_committed_when_it_ends() {
     let log = home.run(&["audit", "show", "--json"]).stdout;
     let ended = log.lines().find(|line| line.contains("\"background-ended\"")).expect(&log);
     assert!(ended.contains("\"path\":\"old\"") && ended.contains("\"exited\":0"), "{ended}");
+    let shown = home.run(&["audit", "show"]).stdout;
+    assert!(shown.contains("created out") && shown.contains("changed old"), "{shown}");
+    let events = home.run(&["audit", "export", "--format", "ocsf"]).stdout;
+    let changed = |name: &str| {
+        events.lines().any(|line| {
+            line.contains("\"class_uid\":1001") && line.contains(&format!("\"path\":\"{name}\""))
+        })
+    };
+    assert!(changed("old") && changed("out"), "{events}");
     assert!(log.contains("\"background\":true"), "{log}");
     assert!(log.contains("\"kind\":\"input\""), "{log}");
     assert_eq!(home.run(&["audit", "verify"]).exit_code, 0);

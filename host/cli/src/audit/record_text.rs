@@ -73,12 +73,8 @@ pub(super) fn describe_record(record: &AuditRecord, all: &[Option<AuditRecord>])
 /// Describes what the commands of a record changed and which connections they asked for, one line
 /// each, escaped.
 pub(super) fn describe_details(record: &AuditRecord) -> Vec<String> {
-    match &record.what {
-        RecordKind::Ended(ended) => {
-            ended.commands.iter().flat_map(command_text::describe_activity).collect()
-        }
-        _ => Vec::new(),
-    }
+    let commands = record.what.commands().map(|(_, commands)| commands).unwrap_or_default();
+    commands.iter().flat_map(command_text::describe_activity).collect()
 }
 
 /// Returns whether a later record ends the call that `decided` allowed.
@@ -132,6 +128,11 @@ fn describe_path_change(change: &PathChangeRecord) -> String {
     };
     if let Some(size) = change.size {
         text.push_str(&format!(" ({size} bytes)"));
+    }
+    match (change.mode_before, change.mode) {
+        (Some(before), Some(after)) => text.push_str(&format!(" ({before:04o} → {after:04o})")),
+        (None, Some(after)) => text.push_str(&format!(" ({after:04o})")),
+        (_, None) => {}
     }
     text
 }

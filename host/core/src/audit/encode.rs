@@ -102,6 +102,8 @@ fn encode_path_change(change: &policy::FileChange, redact: RedactText<'_>) -> Pa
         before: None,
         size: None,
         sha256: None,
+        mode_before: None,
+        mode: None,
     };
     let with = |act, before: Option<u64>, after: &policy::ContentDigest| PathChangeRecord {
         before,
@@ -125,6 +127,11 @@ fn encode_path_change(change: &policy::FileChange, redact: RedactText<'_>) -> Pa
             PathChangeRecord { to: Some(path(to)), ..plain(ChangeAct::Link) }
         }
         ChangeKind::Unlink => plain(ChangeAct::Unlink),
+        ChangeKind::SetMode { before, after } => PathChangeRecord {
+            mode_before: *before,
+            mode: Some(*after),
+            ..plain(ChangeAct::SetMode)
+        },
     }
 }
 

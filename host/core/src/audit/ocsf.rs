@@ -36,8 +36,9 @@ struct OcsfFields<'a> {
 /// Converts a record to events.
 ///
 /// Returns none for records about the log and the session. All other records become events: calls,
-/// decisions, changes of settings, lost records and removed logs. The end of a call also becomes
-/// one event for each path that its commands changed, and for each connection that they asked for.
+/// decisions, changes of settings, lost records and removed logs. The end of a call or of a
+/// background command also becomes one event for each path that the commands changed, and for each
+/// connection that they asked for.
 pub fn to_ocsf(
     log: &AuditLogName,
     whose: &Principal,
@@ -46,14 +47,15 @@ pub fn to_ocsf(
 ) -> Vec<Value> {
     let Some(record) = AuditRecord::from_fields(fields) else { return Vec::new() };
     let Some(event) = call_event(log, whose, hash, (&record, fields)) else { return Vec::new() };
-    let RecordKind::Ended(ended) = &record.what else { return vec![event] };
+    let Some((actor, commands)) = record.what.commands() else { return vec![event] };
     let shared = ["severity_id", "severity", "time", "actor", "metadata"];
     let common = shared
         .iter()
         .filter_map(|name| event.get(name).map(|value| ((*name).to_owned(), value.clone())));
     let common: Map<String, Value> = common.collect();
     let mut events = vec![event];
-    let mut of_commands = command_events::command_events(ended, whose.machine.as_deref(), &common);
+    let machine = whose.machine.as_deref();
+    let mut of_commands = command_events::command_events(actor, commands, machine, &common);
     of_commands.iter_mut().for_each(remove_nulls);
     events.append(&mut of_commands);
     events

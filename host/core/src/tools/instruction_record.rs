@@ -325,7 +325,10 @@ fn resulting_contents(change: &FileChange) -> Vec<(&crate::policy::WorkspacePath
         }
         ChangeKind::Link { to } => vec![(&change.path, Some(format!("link to {to}")))],
         ChangeKind::Delete { .. } | ChangeKind::Unlink => vec![(&change.path, None)],
-        ChangeKind::CreateDirectory | ChangeKind::RemoveDirectory => Vec::new(),
+        // The content stays.
+        ChangeKind::CreateDirectory | ChangeKind::RemoveDirectory | ChangeKind::SetMode { .. } => {
+            Vec::new()
+        }
     }
 }
 

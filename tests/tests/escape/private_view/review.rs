@@ -11,7 +11,7 @@ use super::{describe_tree, undo};
 use crate::{host_builder, rules_for_level, run_line};
 
 const LINE: &str = "echo new > file; rm gone; chmod 700 run; rm -r tree; mkdir -p out/d; echo x > \
-    out/d/y; ln -s y out/d/link; mkfifo pipe; echo obey > AGENTS.md; mkdir .vscode; echo x > \
+    out/d/y; ln -s y out/d/link; mkfifo pipe; echo new > script; chmod +x script; echo obey > AGENTS.md; mkdir .vscode; echo x > \
     .vscode/tasks.json";
 
 fn reviewing_rules() -> CommandRules {
@@ -57,13 +57,15 @@ fn the_review_shows_every_change_with_its_diff() {
     make out/d/link a symbolic link to y
     create out/d/y (2 bytes)
     create pipe (0 bytes)
-    change run (0 → 0 bytes)
+    set permissions of run (0644 → 0700)
+    create script (4 bytes)
+    set permissions of script (0755)
     remove the directory tree
     remove the directory tree/a
     delete tree/a/b (5 bytes)
     ");
     let diffs = changes.diff();
-    for expected in ["-old\n+new\n", "-gone", "-deep", "+x", "new mode 100700", "+obey", "a FIFO"] {
+    for expected in ["-old\n+new\n", "-gone", "-deep", "+x", "+obey", "a FIFO"] {
         assert!(diffs.contains(expected), "{expected}: {diffs}");
     }
     let tree = describe_tree(test_host.workspace_dir());

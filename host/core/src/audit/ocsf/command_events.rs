@@ -8,7 +8,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::super::record::{CallEndRecord, CommandRun};
+use super::super::record::{CallActor, CommandRun};
 use crate::tools::{CommandChange, CommandChangeAction, CommandConnection, LayerEntryKind};
 
 const FILE_CLASS_ID: u32 = 1001;
@@ -23,17 +23,18 @@ struct HostAndPort<'a> {
 /// Returns the events of the commands of a call. `common` has the fields that the event of the call
 /// shares with them.
 pub(super) fn command_events(
-    ended: &CallEndRecord,
+    actor: &CallActor,
+    commands: &[CommandRun],
     machine: Option<&str>,
     common: &Map<String, Value>,
 ) -> Vec<Value> {
     let mut events = Vec::new();
-    for command in &ended.commands {
+    for command in commands {
         let fields = command.changes.iter().map(|change| file_fields(change, machine));
         let connections = command.connections.iter().filter_map(network_fields);
         for (number, mut event) in fields.chain(connections).enumerate() {
             event.extend(common.clone());
-            event.insert("unmapped".into(), unmapped_fields(ended, command));
+            event.insert("unmapped".into(), unmapped_fields(actor, command));
             let mut event = Value::Object(event);
             let uid = event["metadata"]["uid"].as_str().unwrap_or_default();
             // Several events come from one record.
@@ -47,10 +48,8 @@ pub(super) fn command_events(
 }
 
 /// Returns what ties the event to its call.
-fn unmapped_fields(ended: &CallEndRecord, command: &CommandRun) -> Value {
-    json!({
-        "call": ended.actor.call, "tool": ended.actor.tool, "line_sha256": command.line_sha256,
-    })
+fn unmapped_fields(actor: &CallActor, command: &CommandRun) -> Value {
+    json!({"call": actor.call, "tool": actor.tool, "line_sha256": command.line_sha256})
 }
 
 fn file_fields(change: &CommandChange, machine: Option<&str>) -> Map<String, Value> {

@@ -85,6 +85,12 @@ pub struct PathChangeRecord {
     /// The SHA-256 of the content after the change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
+    /// The permissions before the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode_before: Option<u32>,
+    /// The permissions after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<u32>,
 }
 
 /// The kind of change to a path.
@@ -108,6 +114,8 @@ pub enum ChangeAct {
     Link,
     /// A symbolic link is removed.
     Unlink,
+    /// A file or a directory gets other permissions.
+    SetMode,
 }
 
 /// The rule, mode, list or person that a decision is based on.
@@ -214,6 +222,7 @@ impl ChangeAct {
             Self::RemoveDirectory => "remove the directory",
             Self::Link => "link",
             Self::Unlink => "unlink",
+            Self::SetMode => "set permissions of",
         }
     }
 }

@@ -183,6 +183,17 @@ impl RecordKind {
         }
     }
 
+    /// Returns the call that started commands, and the commands, if the record has what they did.
+    pub fn commands(&self) -> Option<(&CallActor, &[CommandRun])> {
+        match self {
+            Self::Ended(ended) => Some((&ended.actor, &ended.commands)),
+            Self::BackgroundCheckpoint(background) | Self::BackgroundEnded(background) => {
+                Some((&background.actor, std::slice::from_ref(&background.command)))
+            }
+            _ => None,
+        }
+    }
+
     /// Converts the record to a JSON object.
     pub(super) fn to_fields(&self) -> JsonFields {
         match serde_json::to_value(self) {

@@ -5,9 +5,7 @@ use std::fs;
 use super::SettleError;
 use super::judge::RestrictedPath;
 use super::record::file_digest;
-use crate::policy::{
-    ApprovalPaths, ChangeKind, ChangeSet, ContentDigest, FileChange, WorkspacePath,
-};
+use crate::policy::{ApprovalPaths, ChangeKind, ChangeSet, FileChange, WorkspacePath};
 use crate::sandbox::listed_files::ListedChange;
 use crate::sandbox::stage::{ShownChange, describe_shown};
 use crate::sandbox::workspace::Workspace;
@@ -28,7 +26,7 @@ pub(super) fn describe_changes(
     let shown = asked.iter().filter_map(|path| {
         let change = changes.changes.get(path.change)?;
         if let LayerAction::SetMode { before, after, .. } = change.action {
-            modes.extend(describe_mode(&path.path, before, after));
+            modes.extend(describe_mode(&path.path, Some(before), after));
             return None;
         }
         let entry = change.action.entry().zip(path.kind).map(|(entry, kind)| {
@@ -42,16 +40,10 @@ pub(super) fn describe_changes(
     Ok(described.with_changes(modes))
 }
 
-/// Describes a change of permissions, as git does.
-pub(super) fn describe_mode(path: &str, before: u32, after: u32) -> Option<FileChange> {
+/// Describes a change of permissions.
+pub(super) fn describe_mode(path: &str, before: Option<u32>, after: u32) -> Option<FileChange> {
     let path = WorkspacePath::parse(path, None).ok()?;
-    let digest = ContentDigest { size: 0, digest: String::new() };
-    let diff = format!("old mode 100{before:o}\nnew mode 100{after:o}\n");
-    Some(FileChange {
-        path,
-        kind: ChangeKind::Modify { before: 0, after: digest },
-        diff: Some(diff),
-    })
+    Some(FileChange { path, kind: ChangeKind::SetMode { before, after }, diff: None })
 }
 
 /// Returns the approved changes of files on the built-in lists.

@@ -377,11 +377,9 @@ fn change_kind(action: &LayerAction) -> ChangeKind {
             other => other,
         },
         LayerAction::Remove { before } => removed_kind(*before),
-        LayerAction::SetMode { kind: LayerEntryKind::Directory, .. } => ChangeKind::CreateDirectory,
-        LayerAction::SetMode { .. } => ChangeKind::Modify {
-            before: 0,
-            after: ContentDigest { size: 0, digest: String::new() },
-        },
+        LayerAction::SetMode { before, after, .. } => {
+            ChangeKind::SetMode { before: Some(*before), after: *after }
+        }
     }
 }
 

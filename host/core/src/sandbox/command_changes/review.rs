@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::approval::describe_mode;
@@ -15,6 +16,10 @@ use crate::sandbox::stage::{ShownChange, describe_shown};
 use crate::sandbox::workspace::Workspace;
 use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange, LayerEntryKind};
 
+/// The permission bits, with the set-ID bits and the sticky bit.
+const MODE_BITS: u32 = 0o7777;
+/// The bits that a new text file does not have: to execute it, set-ID and sticky.
+const SPECIAL_BITS: u32 = 0o7111;
 /// The number of paths below new and removed directories that are shown one by one. Larger
 /// directories are shown as a whole.
 const MAX_SHOWN_BELOW: usize = 2000;
@@ -92,7 +97,7 @@ impl ReviewedChanges {
     ) -> io::Result<()> {
         match &change.action {
             LayerAction::SetMode { before, after, .. } => {
-                self.described.extend(describe_mode(&change.path, *before, *after));
+                self.described.extend(describe_mode(&change.path, Some(*before), *after));
                 return Ok(());
             }
             LayerAction::Replace { is_same: true, .. } => return Ok(()),
@@ -107,6 +112,7 @@ impl ReviewedChanges {
         };
         let top = changes.layer.entry(entry.number);
         self.add_entry(change.path.clone(), top.clone(), entry.kind);
+        self.add_new_mode(workspace, &change.path, &top);
         if entry.kind != LayerEntryKind::Directory {
             return Ok(());
         }
@@ -121,6 +127,7 @@ impl ReviewedChanges {
         tree.visit(&mut left, |InnerEntry { below, path, kind }| {
             let is_shown = !hidden.contains(&below.as_path());
             if is_shown {
+                self.add_new_mode(workspace, &path, &top.join(&below));
                 self.add_entry(path, top.join(below), kind);
             }
             Ok(is_shown)
@@ -145,6 +152,24 @@ impl ReviewedChanges {
                 self.add_text(&path, ChangeKind::Create { after }, text);
             }
             None => self.shown.push(ShownChange { path, entry: Some((data, kind)) }),
+        }
+    }
+
+    /// Adds the permissions of a file if they are other ones than before, or if they let others
+    /// execute a new file.
+    fn add_new_mode(&mut self, workspace: &Workspace, path: &str, data: &Path) {
+        let file_mode = |path: &Path| {
+            let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;
+            Some(found.mode() & MODE_BITS)
+        };
+        let Some(after) = file_mode(data) else { return };
+        let before = file_mode(&workspace.root().join(path));
+        let is_shown = match before {
+            Some(before) => before != after,
+            None => after & SPECIAL_BITS != 0,
+        };
+        if is_shown {
+            self.described.extend(describe_mode(path, before, after));
         }
     }
 

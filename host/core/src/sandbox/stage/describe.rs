@@ -88,7 +88,8 @@ impl<'a> ChangeDescriber<'a> {
             | ChangeKind::CreateDirectory
             | ChangeKind::RemoveDirectory
             | ChangeKind::Link { .. }
-            | ChangeKind::Unlink => false,
+            | ChangeKind::Unlink
+            | ChangeKind::SetMode { .. } => false,
         }
     }
 

@@ -259,8 +259,7 @@ impl<'a> HistoryDiffer<'a> {
 
     fn add_mode(&mut self, path: &str, before: u32, after: u32) {
         if before & 0o777 != after & 0o777 {
-            let diff = format!("old mode {before:04o}\nnew mode {after:04o}\n");
-            self.add(path, ChangeKind::Modify { before: 0, after: content(0) }, Some(diff));
+            self.add(path, ChangeKind::SetMode { before: Some(before), after }, None);
         }
     }
 

@@ -103,7 +103,7 @@ fn each_kind_of_change_is_a_difference() {
     make link a symbolic link to elsewhere: 
     create the directory out: 
     create out/x (2 bytes): +x
-    change tree (0 → 0 bytes): old mode 0755 new mode 0750
+    set permissions of tree (0755 → 0750): 
     remove the directory tree/a: 
     create tree/a (5 bytes): +flat
     delete tree/a/b (5 bytes): -deep
