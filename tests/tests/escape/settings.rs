@@ -96,6 +96,11 @@ const DIRECTORY_SECRETS: &[(&str, &str)] = &[
     ("workspace/.bundle/config", "---\nBUNDLE_GEMS__EXAMPLE__ORG: \"u:SECRET\"\n"),
     ("workspace/gradle.properties", "signing.password=SECRET\n"),
     (
+        "workspace/.hg/hgrc",
+        "[auth]\nx.password = SECRET\n[paths]\ndefault = https://u:SECRET@host/r\n",
+    ),
+    ("workspace/.terraformrc", "credentials \"host\" {\n  token = \"SECRET\"\n}\n"),
+    (
         "workspace/.mvn/settings.xml",
         "<settings><servers><server><password>SECRET</password></server></servers></settings>\n",
     ),

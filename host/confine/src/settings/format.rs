@@ -35,11 +35,14 @@ pub enum SettingsFormat {
 pub(super) const IN_WORKSPACE: &[(&str, SettingsFormat)] = &[
     (".condarc", SettingsFormat::Lines),
     (".lfsconfig", SettingsFormat::Git),
+    (".terraformrc", SettingsFormat::Lines),
     (".yarnrc", SettingsFormat::Lines),
     (".yarnrc.yml", SettingsFormat::Lines),
     ("auth.json", SettingsFormat::JsonCredentials),
     ("bunfig.toml", SettingsFormat::Lines),
     ("gradle.properties", SettingsFormat::Lines),
+    // `.hg/hgrc` of Mercurial.
+    ("hgrc", SettingsFormat::Lines),
     ("nuget.config", SettingsFormat::Markup),
     ("pip.conf", SettingsFormat::Lines),
     ("pip.ini", SettingsFormat::Lines),
