@@ -10,7 +10,7 @@ use super::protocol::{CheckpointReport, CheckpointRequest, HostMessage, Supervis
 use super::snapshot::ProtectedSnapshot;
 use crate::os::{self, PausedProcesses, WorkspaceOverlay};
 use crate::view::collect::copy_changes;
-use crate::view::{CollectedChanges, CommittedPaths, EntryCopier, LayerPaths};
+use crate::view::{CollectedChanges, CommittedPaths, EntryCopier, LayerPaths, OverlayFacts};
 use cofferdam_policy::ProtectedPaths;
 
 /// What makes the checkpoints of a command with a layer.
@@ -58,9 +58,10 @@ impl CheckpointMaker<'_> {
         notices.extend(restored.map_err(std::io::Error::other)?);
         self.committed.set_created(request.since);
         let entries = LayerPaths::of(&request.layer).entries;
+        let overlay = OverlayFacts { shown: self.overlay.shown()?, created: Vec::new() };
         let copied = copy_changes(
             self.paths,
-            self.overlay.lower()?,
+            (self.overlay.lower()?, overlay),
             &entries,
             self.committed,
             EntryCopier::new(&mut is_cancelled),

@@ -6,9 +6,12 @@ mod commits;
 mod direct;
 mod entries;
 mod fallback;
+mod hidden;
 mod kills;
 mod kinds;
 mod limits;
+mod parts;
+mod removals;
 mod review;
 mod scripts;
 
