@@ -11,7 +11,7 @@ use super::set_aside::HeldEntry;
 use super::snapshot::ProtectedSnapshot;
 use crate::os::{self, PausedProcesses, WorkspaceOverlay};
 use crate::view::collect::copy_changes;
-use crate::view::{CollectedChanges, CommittedPaths, EntryCopier, LayerPaths};
+use crate::view::{CollectedChanges, CommittedPaths, EntryCopier, LayerPaths, OverlayFacts};
 use cofferdam_policy::ProtectedPaths;
 
 /// What makes the checkpoints of a command with a layer.
@@ -65,9 +65,10 @@ impl CheckpointMaker<'_> {
         self.check_held()?;
         self.committed.set_created(request.since);
         let entries = LayerPaths::of(&request.layer).entries;
+        let overlay = OverlayFacts { shown: self.overlay.shown()?, created: Vec::new() };
         let copied = copy_changes(
             self.paths,
-            self.overlay.lower()?,
+            (self.overlay.lower()?, overlay),
             &entries,
             self.committed,
             EntryCopier::new(&mut is_cancelled),

@@ -41,6 +41,8 @@ pub(super) struct IsolatingLayer {
     pub(super) paths: LayerPaths,
     /// The directories that the command writes itself; `None` if there are none.
     pub(super) direct: Option<DirectIsolation>,
+    /// When the overlay was mounted, by the clock of the file system.
+    pub(super) since: (i64, i64),
 }
 
 /// The time in which no other command writes the workspace.
@@ -155,12 +157,12 @@ fn mount_layer(
             return Err(ConfineError::new(ConfineStep::MountView, error));
         }
     };
-    let Some((turn, mounts)) = mounts else {
-        return Ok(IsolatingLayer { overlay, paths, direct: None });
-    };
     let since = read_clock(&paths).map_err(ConfineError::at(ConfineStep::MountView))?;
+    let Some((turn, mounts)) = mounts else {
+        return Ok(IsolatingLayer { overlay, paths, direct: None, since });
+    };
     let view = mounts.attach(&order.workspace, since, notices);
-    Ok(IsolatingLayer { overlay, paths, direct: Some(DirectIsolation { turn, view }) })
+    Ok(IsolatingLayer { overlay, paths, direct: Some(DirectIsolation { turn, view }), since })
 }
 
 impl WorkspaceIsolation {

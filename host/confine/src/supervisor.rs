@@ -32,7 +32,7 @@ use super::snapshot::EntryKind;
 use crate::exit_code::exit_code;
 use crate::os::{self, DetachedOverlay};
 use crate::view::collect::{collect_changes, open_directory};
-use crate::view::{CollectedChanges, CommittedPaths};
+use crate::view::{CollectedChanges, CommittedPaths, OverlayFacts};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
 
 /// The time between a stop request and killing the command. An abort has to return within a second
@@ -261,8 +261,11 @@ fn handle_request(
     };
     let begun = Instant::now();
     let mut committed = CommittedPaths::default();
+    if let WorkspaceIsolation::Layer(layer) = &isolation {
+        committed.set_created(layer.since);
+    }
     let mut checkpoints = match &isolation {
-        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct: None }) => {
+        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct: None, .. }) => {
             let (before, protected) = (&before, &protected);
             let committed = &mut committed;
             let held = Vec::new();
@@ -291,7 +294,7 @@ fn handle_request(
             notices.extend(ended.err().map(|remaining| remaining.to_string()));
         }
         // A command whose changes cannot be checked changes nothing.
-        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct }) => {
+        WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct, .. }) => {
             ended.map_err(ConfineError::at(ConfineStep::KillProcesses))?;
             let failed = ConfineError::at::<std::io::Error>;
             let view = direct.as_ref().map(|direct| &direct.view);
@@ -304,6 +307,8 @@ fn handle_request(
             notices.extend(restored.notices);
             held.extend(restored.held);
             notices.extend(end_record(unfinished));
+            let created = view.map(|view| view.created().to_vec()).unwrap_or_default();
+            let shown = overlay.shown().map_err(failed(ConfineStep::CollectChanges))?;
             // The kernel writes all changes of the file system to the disk when the overlay ends,
             // which takes long. No command that changes files directly waits for that.
             *detached = overlay.unmount().map_err(failed(ConfineStep::CollectChanges))?;
@@ -313,7 +318,8 @@ fn handle_request(
                 view.remove_empty(&order.workspace);
             }
             let collected = open_directory(&order.workspace)
-                .and_then(|workspace| collect_changes(&paths, workspace, &committed));
+                .map(|workspace| (workspace, OverlayFacts { shown, created }))
+                .and_then(|below| collect_changes(&paths, below, &committed));
             *changes = Some(collected.map_err(failed(ConfineStep::CollectChanges))?);
         }
         WorkspaceIsolation::Turn(_) => {

@@ -93,6 +93,7 @@ impl Bench {
                 Box::pin(async { GateRuling::Permitted(permit) })
             }),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            denial_recorder: Arc::new(|_, _| {}),
             mode: Arc::new(|| cofferdam::policy::ApprovalMode::Auto),
             connection_judge: Arc::new(|_| ConnectionDecision {
                 verdict: ConnectionVerdict::Ask,

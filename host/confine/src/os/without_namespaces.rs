@@ -40,6 +40,10 @@ impl WorkspaceOverlay {
         match *self {}
     }
 
+    pub(crate) fn shown(&self) -> std::io::Result<Option<std::os::fd::OwnedFd>> {
+        match *self {}
+    }
+
     pub(crate) fn unmount_direct(&self, _: &Path) -> std::io::Result<()> {
         match *self {}
     }

@@ -19,8 +19,10 @@ use super::clean::{
 };
 use super::committed::{CommittedPaths, EntryStamp};
 use super::copy::EntryCopier;
+use super::removed::RemovedFiles;
 use super::{
-    CollectedChanges, LayerAction, LayerChange, LayerEntry, LayerEntryKind, LayerPaths, SeenEntry,
+    CollectedChanges, LayerAction, LayerChange, LayerEntry, LayerEntryKind, LayerPaths,
+    OverlayFacts, SeenEntry,
 };
 use cofferdam_policy::terminal_escape::escape_line;
 
@@ -42,11 +44,12 @@ pub(super) const MODE_BITS: u32 = 0o7777;
 /// The layer cannot be read completely, or has more than 100,000 changes.
 pub(crate) fn collect_changes(
     paths: &LayerPaths,
-    lower: OwnedFd,
+    (lower, overlay): (OwnedFd, OverlayFacts),
     committed: &CommittedPaths,
 ) -> io::Result<CollectedChanges> {
     let entries = open_directory(&paths.entries)?;
-    let collector = ChangeCollector::open(paths, lower, entries, committed, None)?;
+    let below = (lower, overlay);
+    let collector = ChangeCollector::open(paths, below, entries, committed, None)?;
     collector.collect().map(|collected| collected.found)
 }
 
@@ -59,14 +62,14 @@ pub(crate) fn collect_changes(
 /// The layer cannot be read completely, or reaches a limit of checkpoints.
 pub(crate) fn copy_changes(
     paths: &LayerPaths,
-    lower: OwnedFd,
+    below: (OwnedFd, OverlayFacts),
     entries: &Path,
     committed: &mut CommittedPaths,
     mut copier: EntryCopier<'_>,
 ) -> io::Result<CollectedChanges> {
     let entries = open_directory(entries)?;
     let copying = Some(&mut copier);
-    let collector = ChangeCollector::open(paths, lower, entries, committed, copying)?;
+    let collector = ChangeCollector::open(paths, below, entries, committed, copying)?;
     let Collected { found, modes } = collector.collect()?;
     committed.expect(&found.changes, copier.copied, &modes)?;
     Ok(found)
@@ -88,6 +91,7 @@ struct ChangeCollector<'a, 'c> {
     moved_links: BTreeSet<u64>,
     /// Files with several names that are as a checkpoint has committed them.
     known_links: Vec<KnownLink>,
+    removed: RemovedFiles,
     /// The number of changes so far, also of those that cannot be committed.
     visited: usize,
     /// The discarded changes without a notice of their own.
@@ -111,7 +115,7 @@ struct Collected {
 
 /// How a directory of the layer relates to the directory below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DirectoryView {
+pub(super) enum DirectoryView {
     /// The directory below shows through.
     Merged,
     /// The directory of the layer is complete: a checkpoint has committed it.
@@ -119,18 +123,18 @@ enum DirectoryView {
 }
 
 /// One name in a directory that exists in both layers.
-struct LayerName<'a> {
-    upper: &'a OwnedFd,
-    lower: &'a OwnedFd,
-    name: &'a CStr,
-    path: PathBuf,
-    view: DirectoryView,
+pub(super) struct LayerName<'a> {
+    pub(super) upper: &'a OwnedFd,
+    pub(super) lower: &'a OwnedFd,
+    pub(super) name: &'a CStr,
+    pub(super) path: PathBuf,
+    pub(super) view: DirectoryView,
 }
 
 impl<'a, 'c> ChangeCollector<'a, 'c> {
     fn open(
         paths: &LayerPaths,
-        lower: OwnedFd,
+        (lower, overlay): (OwnedFd, OverlayFacts),
         entries: OwnedFd,
         committed: &'a CommittedPaths,
         copier: Option<&'a mut EntryCopier<'c>>,
@@ -146,6 +150,7 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
             next_number: 0,
             moved_links: BTreeSet::new(),
             known_links: Vec::new(),
+            removed: RemovedFiles::new(overlay),
             visited: 0,
             unnamed: 0,
         })
@@ -167,6 +172,7 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
             }
         }
         let mut collected = self.collected;
+        self.removed.mark(&self.lower, self.committed, &mut collected.found);
         if self.unnamed > 0 {
             let more = self.unnamed;
             let verb = if self.copier.is_some() { "not committed" } else { "discarded" };
@@ -237,6 +243,9 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
         }
         let LayerName { upper, lower, name, path, view } = place;
         let before = find_status(lower, name)?;
+        if let Some(before) = &before {
+            self.removed.hide(before);
+        }
         let after = match find_status(upper, name)? {
             Some(after) if !is_whiteout(&after) => after,
             Some(_) | None => {
@@ -248,11 +257,17 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
                 return Ok(Some(FoundChange { action, seen }));
             }
         };
-        let Some(before) = before else {
-            let seen = self.committed.find_seen(lower, path, None)?;
-            let action = LayerAction::Create(self.take_entry(place, &after)?);
-            return Ok(Some(FoundChange { action, seen }));
-        };
+        if *view == DirectoryView::Merged
+            && before.as_ref().map(kind_of) != Some(LayerEntryKind::Directory)
+            && self.removed.is_lost_directory(upper.as_fd(), name, path, &after)?
+        {
+            // The directory of the workspace is gone, so what the command changed in it has no
+            // place.
+            let (kind, mode) = (LayerEntryKind::Directory, modes_of(&after));
+            let action = LayerAction::SetMode { kind, before: mode, after: mode };
+            return Ok(Some(FoundChange { action, seen: SeenEntry::Lost }));
+        }
+        let Some(before) = before else { return self.find_new_entry(place, &after).map(Some) };
         if let Some(inner) = self.find_common_directory(place, &before, &after)? {
             self.pending.push((path.clone(), inner));
             return self.find_mode_change(place, &before, &after);
@@ -279,6 +294,18 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
         let is_same = has_same_content && modes_of(&before) == modes_of(&after);
         let action = LayerAction::Replace { before: kind_of(&before), after: entry, is_same };
         Ok(Some(FoundChange { action, seen }))
+    }
+
+    fn find_new_entry(&mut self, place: &LayerName<'_>, after: &Stat) -> io::Result<FoundChange> {
+        let LayerName { upper, lower, name, path, view } = place;
+        let seen = self.committed.find_seen(lower, path, None)?;
+        // A directory that a checkpoint has committed is the command's own.
+        if *view == DirectoryView::Merged {
+            let (layers, since) = ((upper.as_fd(), *lower), self.committed.created());
+            let suspect = self.removed.find_suspect(layers, name, path, after, since)?;
+            self.removed.suspect(suspect);
+        }
+        Ok(FoundChange { action: LayerAction::Create(self.take_entry(place, after)?), seen })
     }
 
     /// Returns how two directories relate if the entries in them are compared one by one.
@@ -366,7 +393,7 @@ struct FoundChange {
 }
 
 /// Returns the status of an entry, or `None` if there is none.
-fn find_status(directory: &OwnedFd, name: &CStr) -> io::Result<Option<Stat>> {
+pub(super) fn find_status(directory: &OwnedFd, name: &CStr) -> io::Result<Option<Stat>> {
     match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(found)),
         Err(Errno::NOENT) => Ok(None),
@@ -375,13 +402,13 @@ fn find_status(directory: &OwnedFd, name: &CStr) -> io::Result<Option<Stat>> {
 }
 
 /// Returns the permissions of an entry.
-fn modes_of(found: &Stat) -> u32 {
+pub(super) fn modes_of(found: &Stat) -> u32 {
     found.st_mode & MODE_BITS
 }
 
 impl LayerName<'_> {
     /// Returns whether both entries are files with the same content and attributes.
-    fn has_same_content(&self, before: &Stat, after: &Stat) -> io::Result<bool> {
+    pub(super) fn has_same_content(&self, before: &Stat, after: &Stat) -> io::Result<bool> {
         let are_files =
             [before, after].map(kind_of).iter().all(|kind| *kind == LayerEntryKind::File);
         if !are_files || before.st_size != after.st_size {
@@ -401,7 +428,7 @@ impl LayerName<'_> {
 }
 
 /// Returns whether the owner, the group and the time of the last write are the same.
-fn has_same_stamp(before: &Stat, after: &Stat) -> bool {
+pub(super) fn has_same_stamp(before: &Stat, after: &Stat) -> bool {
     let stamp = |found: &Stat| (found.st_uid, found.st_gid, found.st_mtime, found.st_mtime_nsec);
     stamp(before) == stamp(after)
 }
@@ -423,7 +450,7 @@ fn have_same_bytes(mut one: File, mut other: File) -> io::Result<bool> {
     }
 }
 
-fn kind_of(found: &Stat) -> LayerEntryKind {
+pub(super) fn kind_of(found: &Stat) -> LayerEntryKind {
     match FileType::from_raw_mode(found.st_mode) {
         FileType::RegularFile => LayerEntryKind::File,
         FileType::Directory => LayerEntryKind::Directory,
@@ -456,7 +483,8 @@ mod tests {
         };
         let collect = |paths: &LayerPaths| {
             let lower = open_directory(workspace.path()).expect("it is opened");
-            collect_changes(paths, lower, &CommittedPaths::default())
+            let below = (lower, OverlayFacts::default());
+            collect_changes(paths, below, &CommittedPaths::default())
         };
         fill(&paths.upper.join("new"));
         let found = collect(&paths).expect("collected");

@@ -104,6 +104,16 @@ impl EntryStamp {
         }
     }
 
+    /// Returns the number of the entry.
+    pub(super) fn inode(&self) -> u64 {
+        self.inode
+    }
+
+    /// Returns the time of the last status change, in seconds and nanoseconds since 1970.
+    pub(super) fn changed(&self) -> (i64, i64) {
+        self.changed
+    }
+
     fn is_directory(&self) -> bool {
         #[allow(clippy::useless_conversion, reason = "the types differ by operating system")]
         let kind = FileType::from_raw_mode(self.mode.into());
@@ -134,6 +144,16 @@ impl CommittedPaths {
     /// Remembers when the layer was created.
     pub(crate) fn set_created(&mut self, created: (i64, i64)) {
         self.created = created;
+    }
+
+    /// Returns when the layer was created.
+    pub(super) fn created(&self) -> (i64, i64) {
+        self.created
+    }
+
+    /// Returns the numbers of the entries of the layer whose copies were committed.
+    pub(super) fn source_numbers(&self) -> BTreeSet<u64> {
+        self.entries.values().map(|entry| entry.source.inode).collect()
     }
 
     /// Returns whether a checkpoint has committed an entry at a path.

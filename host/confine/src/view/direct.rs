@@ -145,6 +145,11 @@ impl DirectView {
         &self.mounted
     }
 
+    /// Returns the directories that were created for the view, relative to the workspace.
+    pub(crate) fn created(&self) -> &[PathBuf] {
+        &self.created
+    }
+
     /// Removes the directories that were created for the view and are still empty. The overlay must
     /// be unmounted.
     pub(crate) fn remove_empty(&self, workspace: &Path) {

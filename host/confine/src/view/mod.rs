@@ -8,8 +8,8 @@
 //!    the overlay, unmounts it, and [collects](collect::collect_changes) the changes from the
 //!    layer.
 //!    Directories of the setting `direct` are not a part of it ([`direct`]).
-//! 4. The host judges each change, and commits the accepted ones by renames. Dropping the layer
-//!    discards the rest.
+//! 4. The host judges each change, [splits](split) those of directories in which only some entries
+//!    may change, and commits the accepted ones by renames. Dropping the layer discards the rest.
 //!
 //! At a checkpoint of a background command, the same happens while its processes are paused. The
 //! overlay stays mounted, so that the new entries are [copied](copy) to another layer, and the
@@ -22,10 +22,13 @@ mod committed;
 mod copy;
 mod direct;
 mod layer;
+mod removed;
+mod split;
 mod support;
 
 pub use change::{LayerAction, LayerChange, LayerEntry, LayerEntryKind, SeenEntry};
 pub use layer::{CommandChanges, CommandLayer};
+pub use split::UnchangedEntry;
 pub use support::{ViewUnavailable, check_workspace};
 
 pub(crate) use change::CollectedChanges;
@@ -34,3 +37,4 @@ pub(crate) use committed::CommittedPaths;
 pub(crate) use copy::EntryCopier;
 pub(crate) use direct::{DirectMounts, DirectView};
 pub(crate) use layer::{LayerPaths, PlannedView};
+pub(crate) use removed::OverlayFacts;

@@ -108,7 +108,8 @@ fn encode_path_change(change: &policy::FileChange, redact: RedactText<'_>) -> Pa
     let with = |act, before: Option<u64>, after: &policy::ContentDigest| PathChangeRecord {
         before,
         size: Some(after.size),
-        sha256: Some(after.digest.clone()),
+        // Large files of denied changes have none.
+        sha256: (!after.digest.is_empty()).then(|| after.digest.clone()),
         ..plain(act)
     };
     match &change.kind {

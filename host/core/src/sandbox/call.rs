@@ -13,8 +13,8 @@ use super::engine::WasmSandbox;
 use super::failure::CallFailure;
 use super::files::{FilesReport, TouchedPaths};
 use super::gate::{
-    CommandChangeJudge, ConnectionJudge, DelegateTask, Gate, ModeSource, PlanApprovalGate,
-    ProgressSink,
+    CommandChangeJudge, ConnectionJudge, DelegateTask, DenialRecorder, Gate, ModeSource,
+    PlanApprovalGate, ProgressSink,
 };
 use super::http::{HostCredential, HttpContacts};
 use super::jobs::{JobRecorder, JobTable};
@@ -43,6 +43,8 @@ pub struct PluginCall {
     pub gate: Gate,
     /// The judge of the changes that commands made.
     pub change_judge: CommandChangeJudge,
+    /// The receiver of the changes of commands that are denied.
+    pub denial_recorder: DenialRecorder,
     /// The approval mode in force.
     pub mode: ModeSource,
     /// The judge of the hosts that commands connect to.

@@ -64,6 +64,7 @@ impl CallState {
         let PluginCall {
             tool,
             change_judge,
+            denial_recorder,
             mode,
             connection_judge,
             history,
@@ -113,6 +114,7 @@ impl CallState {
                 workspace: Arc::clone(workspace),
                 gate: Arc::clone(gate),
                 judge: Arc::clone(change_judge),
+                denials: Arc::clone(denial_recorder),
                 mode: Arc::clone(mode),
                 review_changes: commands.rules().review_changes,
                 history: history.clone(),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 
 use crate::policy::{
-    ApprovalMode, CommandChangeVerdict, ConnectionVerdict, Denial, Effect, FileChange, HostAddress,
-    Permit,
+    ApprovalMode, ChangeSet, CommandChangeVerdict, ConnectionVerdict, Denial, Effect, FileChange,
+    HostAddress, Permit,
 };
 
 /// Decides on an effect of the running call and asks the user if needed. May take as long as a
@@ -26,6 +26,9 @@ pub enum GateRuling {
 
 /// Decides about one change that a command made in its private view of the workspace.
 pub type CommandChangeJudge = Arc<dyn Fn(&FileChange) -> CommandChangeVerdict + Send + Sync>;
+
+/// Records changes of a command that were denied, in the audit log.
+pub type DenialRecorder = Arc<dyn Fn(ChangeSet, Denial) + Send + Sync>;
 
 /// Returns the approval mode in force, which the user can change at any time.
 pub type ModeSource = Arc<dyn Fn() -> ApprovalMode + Send + Sync>;

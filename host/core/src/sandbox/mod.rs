@@ -79,8 +79,8 @@ pub use failure::CallFailure;
 pub use file_version::FileVersion;
 pub use files::TouchedPaths;
 pub use gate::{
-    CommandChangeJudge, ConnectionDecision, ConnectionJudge, DelegateTask, DelegationOutcome, Gate,
-    GateRuling, ModeSource, PlanApprovalGate, ProgressSink,
+    CommandChangeJudge, ConnectionDecision, ConnectionJudge, DelegateTask, DelegationOutcome,
+    DenialRecorder, Gate, GateRuling, ModeSource, PlanApprovalGate, ProgressSink,
 };
 pub use jobs::{Job, JobId, JobRecorder, JobStage, JobStatus, JobTable, NewOutput};
 pub use limits::CallLimits;

@@ -386,16 +386,19 @@ impl Dispatcher {
             peak_memory: memory,
             log,
             commands,
-            touched,
+            mut touched,
             contacts,
             denials,
             staged: _,
         } = report;
+        let failure_kind = report.as_ref().err().map(CallFailure::kind);
+        let has_discarded_writes =
+            settler::discard_unmade_writes(&mut touched, changed.is_some(), failure_kind);
         let (wall, verdicts) = (started.elapsed(), std::mem::take(&mut *lock(&verdicts)));
         let duration = wall.saturating_sub(verdicts.waited);
         let mut ended = FinishedCallRecord {
             status: ResultStatus::Ok,
-            failure_kind: report.as_ref().err().map(CallFailure::kind),
+            failure_kind,
             unrecorded_denials: verdicts.unrecorded_denials(),
             active,
             waited: verdicts.waited,
@@ -446,7 +449,7 @@ impl Dispatcher {
                 };
                 let (mut result, view) =
                     output::to_result(report, keeping, &ready.tool.declaration.name);
-                settler::add_host_notices(&mut result, &denials, &ended);
+                settler::add_host_notices(&mut result, &denials, has_discarded_writes);
                 // The diff shows the real changes, whatever view the tool returned.
                 (
                     result,

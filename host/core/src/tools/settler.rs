@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use tokio_util::sync::CancellationToken;
 
 use super::approval::{CallDecisions, SessionApprovals};
-use super::audit_sink::{CallIdentity, FinishedCallRecord};
+use super::audit_sink::{CallIdentity, TouchedPaths};
 use super::catalog::CatalogTool;
 use super::confirmation::ConfirmationRule;
 use super::session_state::SessionState;
@@ -97,13 +97,10 @@ impl ChangeSettler {
 pub(super) fn add_host_notices(
     result: &mut ToolResult,
     report_denials: &[Denial],
-    ended: &FinishedCallRecord,
+    has_discarded_writes: bool,
 ) {
     let mut notes: Vec<String> = report_denials.iter().map(ToString::to_string).collect();
-    if !ended.touched.written.is_empty()
-        && is_fully_undone(ended.failure_kind)
-        && result.status == ResultStatus::Error
-    {
+    if has_discarded_writes && result.status == ResultStatus::Error {
         notes.push("Nothing was changed: the writes of a failed call are discarded.".to_owned());
     }
     // The tool may have reported a denial in its own error.
@@ -114,6 +111,19 @@ pub(super) fn add_host_notices(
             .filter(|note| !said.contains(note.as_str()))
             .map(|note| ResultContent::Text(format!("[host: {note}]"))),
     );
+}
+
+/// Removes the written paths of a call whose changes were not made from those that it touched.
+/// Returns whether there were any.
+pub(super) fn discard_unmade_writes(
+    touched: &mut TouchedPaths,
+    is_committed: bool,
+    failure: Option<&str>,
+) -> bool {
+    if is_committed || !is_fully_undone(failure) {
+        return false;
+    }
+    !std::mem::take(&mut touched.written).is_empty()
 }
 
 /// Returns whether a call changed nothing after this kind of failure.

@@ -108,3 +108,42 @@ fn an_undo_between_checkpoints_is_the_change_of_somebody_else() {
     assert!(!chat.home.has_file("new") && !chat.home.has_file("second"));
     chat.leave();
 }
+
+#[test]
+fn a_file_that_others_remove_while_a_background_command_appends_to_it_stays_removed() {
+    let script = "step 1; echo 1 >> log; echo 1 > other; did 1\n\
+        step 2; did 2\n";
+    let mut chat = JobChat::start(new_home().with_file("log", "0\n"), script);
+    chat.run_step(1);
+    fs::remove_file(chat.home.workspace().join("log")).expect("it is removed");
+    let shown = chat.ask("/jobs commit 1");
+    assert!(shown.contains("cannot commit") && shown.contains("`log`"), "{shown}");
+    chat.run_step(2);
+    let end = chat.wait_for_end();
+    assert!(end.contains("all changes of the command were discarded"), "{end}");
+    assert!(!chat.home.has_file("log") && !chat.home.has_file("other"));
+    chat.leave();
+}
+
+#[test]
+fn a_background_command_renames_files_of_the_workspace_between_checkpoints() {
+    let script = "step 1; echo 1 >> log; did 1\n\
+        step 2; mv log log.1; echo 2 > log; mv a b; did 2\n\
+        step 3; mv log.1 log.2; mv b c; echo 3 >> c; did 3\n\
+        step 4; did 4\n";
+    let home = new_home().with_file("log", "0\n").with_file("a", "a\n");
+    let mut chat = JobChat::start(home, script);
+    for (step, old) in [(1, "log"), (2, "log.1"), (3, "log.2")] {
+        chat.run_step(step);
+        write(&chat.home, "theirs", "theirs\n");
+        let shown = chat.ask("/jobs commit 1");
+        assert!(shown.contains("committed"), "{shown}");
+        assert_eq!(chat.text(old), "0\n1\n", "{shown}");
+    }
+    chat.run_step(4);
+    let end = chat.wait_for_end();
+    assert!(!end.contains("were discarded"), "{end}");
+    assert_eq!((chat.text("log"), chat.text("c")), ("2\n".into(), "a\n3\n".into()));
+    assert!(!chat.home.has_file("log.1") && !chat.home.has_file("a") && !chat.home.has_file("b"));
+    chat.leave();
+}

@@ -6,10 +6,13 @@ mod commits;
 mod direct;
 mod entries;
 mod fallback;
+mod hidden;
 mod kills;
 mod kinds;
 mod limits;
+mod parts;
 mod quarantine;
+mod removals;
 mod review;
 mod scripts;
 

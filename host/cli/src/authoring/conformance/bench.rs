@@ -317,6 +317,7 @@ impl ConformanceBench<'_> {
             workspace,
             gate: denying_gate(),
             change_judge: Arc::new(|_| CommandChangeVerdict::Accept),
+            denial_recorder: Arc::new(|_, _| {}),
             mode: Arc::new(|| ApprovalMode::Ask),
             connection_judge: Arc::new(|_| ConnectionDecision {
                 verdict: ConnectionVerdict::Ask,

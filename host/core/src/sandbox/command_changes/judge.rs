@@ -1,10 +1,13 @@
 //! The verdict of the policy about each changed path.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::MAX_SHOWN_PATH_LEN;
+use super::record::file_digest;
 use crate::policy::{
     ApprovalPaths, BuiltInList, ChangeKind, CommandChangeVerdict, ContentDigest, Denial,
     DenialCode, FileChange, WorkspacePath,
@@ -20,9 +23,11 @@ use cofferdam_confine::view::{
 const MAX_INNER_PATHS: usize = 1_000_000;
 /// The number of changes that one dialog shows. More than a person can review.
 const MAX_ASKED: usize = 200;
+/// The size of the largest files that are compared, in bytes.
+const MAX_COMPARED_BYTES: u64 = 1 << 20;
 
 /// A function that judges one change.
-type Judge<'a> = &'a dyn Fn(&FileChange) -> CommandChangeVerdict;
+pub(super) type Judge<'a> = &'a dyn Fn(&FileChange) -> CommandChangeVerdict;
 
 /// The changes of a command that the approval of the command does not cover.
 #[derive(Debug, Default)]
@@ -31,6 +36,9 @@ pub(super) struct JudgedChanges {
     pub(super) asked: Vec<RestrictedPath>,
     /// Those that are denied.
     pub(super) discarded: Vec<RestrictedPath>,
+    /// Paths that stay as they are, because no change is about them any more ([`split`](super::split)).
+    /// The index of their change has no meaning.
+    pub(super) kept: Vec<RestrictedPath>,
     /// Notices about accepted changes that deserve a review.
     pub(super) notices: Vec<String>,
 }
@@ -51,6 +59,11 @@ pub(super) struct RestrictedPath {
 }
 
 impl RestrictedPath {
+    /// Returns whether this is an old path below the directory that its change removes.
+    pub(super) fn is_old_below(&self, change: &LayerChange) -> bool {
+        self.below.is_none() && self.path != change.path
+    }
+
     /// Removes a path below a new directory from the layer.
     pub(super) fn remove_from(&self, layer: &CommandLayer, change: &LayerChange) -> io::Result<()> {
         let (Some(below), Some(entry)) = (&self.below, change.action.entry()) else {
@@ -85,19 +98,21 @@ impl JudgedChanges {
             if !judged.judge_whole(number, change, judge) {
                 continue;
             }
-            if change.action.removes_directory() {
-                let top = workspace.join(&change.path);
-                let tree = ChangedTree { change: number, path: &change.path, top: &top };
-                if let Err(error) = judged.judge_removed(&tree, &mut left, judge) {
+            let old = change.action.removes_directory().then(|| workspace.join(&change.path));
+            let new = change.action.entry();
+            let new = new.filter(|entry| entry.kind == LayerEntryKind::Directory);
+            let new = new.map(|entry| changes.layer.entry(entry.number));
+            let (path, other) = (&*change.path, (old.as_deref(), new.as_deref()));
+            if let Some(top) = &old {
+                let tree = ChangedTree { change: number, path, top };
+                if let Err(error) = judged.judge_removed(&tree, other.1, &mut left, judge) {
                     judged.discard_unreadable(&tree, &error);
                     continue;
                 }
             }
-            let Some(entry) = change.action.entry() else { continue };
-            if entry.kind == LayerEntryKind::Directory {
-                let top = changes.layer.entry(entry.number);
-                let tree = ChangedTree { change: number, path: &change.path, top: &top };
-                if let Err(error) = judged.judge_below(&tree, &mut left, judge) {
+            if let Some(top) = &new {
+                let tree = ChangedTree { change: number, path, top };
+                if let Err(error) = judged.judge_below(&tree, other.0, &mut left, judge) {
                     judged.discard_unreadable(&tree, &error);
                 }
             }
@@ -133,25 +148,46 @@ impl JudgedChanges {
             return false;
         };
         let file = FileChange { path, kind: change_kind(&change.action), diff: None };
-        let verdict = match (judge(&file), &change.action) {
-            // Somebody who is asked would see no difference.
-            (CommandChangeVerdict::Ask, LayerAction::Replace { is_same: true, .. }) => {
-                CommandChangeVerdict::Accept
-            }
-            (verdict, _) => verdict,
-        };
+        let is_same = matches!(change.action, LayerAction::Replace { is_same: true, .. });
+        let verdict = accept_same(judge(&file), || is_same);
         self.take(restricted, verdict, SpecialDirectory::of(&change.path))
     }
 
+    /// Refuses everything that would be asked about.
+    pub(super) fn refuse_asked(&mut self, denial: &Denial) {
+        let refuse = |path| RestrictedPath { reason: Some(denial.clone()), ..path };
+        self.discarded.extend(std::mem::take(&mut self.asked).into_iter().map(refuse));
+    }
+
+    /// Names the changes that are discarded as a whole because of an old path below them.
+    pub(super) fn name_whole_changes(&mut self, changes: &[LayerChange]) {
+        let mut whole: BTreeMap<usize, RestrictedPath> = BTreeMap::new();
+        for path in &self.discarded {
+            let Some(change) = changes.get(path.change) else { continue };
+            if path.is_old_below(change) && !whole.contains_key(&path.change) {
+                let named = RestrictedPath { path: change.path.clone(), ..path.clone() };
+                whole.insert(path.change, named);
+            }
+        }
+        for path in &self.discarded {
+            let is_named = changes.get(path.change).is_some_and(|change| change.path == path.path);
+            if is_named {
+                whole.remove(&path.change);
+            }
+        }
+        self.discarded.extend(whole.into_values());
+    }
+
     /// Judges the removal of all paths below an old directory, because removing the directory must
-    /// not need less than removing each of them. If one is denied, the directory stays as a whole.
+    /// not need less than removing each of them. `new` is the directory that replaces it.
     fn judge_removed(
         &mut self,
         tree: &ChangedTree<'_>,
+        new: Option<&Path>,
         left: &mut usize,
         judge: Judge<'_>,
     ) -> io::Result<()> {
-        tree.visit(left, |InnerEntry { path, kind, .. }| {
+        tree.visit(left, |InnerEntry { below, path, kind }| {
             let special = SpecialDirectory::of(&path);
             let parsed = WorkspacePath::parse(&path, None);
             let parsed = parsed.map_err(|_| io::Error::other("a path in it is not valid"))?;
@@ -159,7 +195,8 @@ impl JudgedChanges {
             // Without a kind and a path below, it stands for the change as a whole.
             let change = tree.change;
             let restricted = RestrictedPath { change, path, below: None, kind: None, reason: None };
-            let verdict = judge(&file);
+            let same = || is_same_file(&tree.top.join(&below), new.map(|new| new.join(&below)));
+            let verdict = accept_same(judge(&file), same);
             // What is asked about are the files in a directory.
             if kind != LayerEntryKind::Directory
                 || matches!(verdict, CommandChangeVerdict::Discard(_))
@@ -170,16 +207,18 @@ impl JudgedChanges {
         })
     }
 
-    /// Judges all paths below a new directory.
+    /// Judges all paths below a new directory. `old` is the directory that it replaces.
     fn judge_below(
         &mut self,
         tree: &ChangedTree<'_>,
+        old: Option<&Path>,
         left: &mut usize,
         judge: Judge<'_>,
     ) -> io::Result<()> {
         tree.visit(left, |InnerEntry { below, path, kind }| {
             let parsed = WorkspacePath::parse(&path, None);
             let special = SpecialDirectory::of(&path);
+            let (new, old) = (tree.top.join(&below), old.map(|old| old.join(&below)));
             let restricted = RestrictedPath {
                 change: tree.change,
                 path,
@@ -193,7 +232,8 @@ impl JudgedChanges {
                 return Ok(false);
             };
             let file = FileChange { path: parsed, kind: new_kind(kind), diff: None };
-            Ok(self.take(restricted, judge(&file), special))
+            let verdict = accept_same(judge(&file), || is_same_file(&new, old));
+            Ok(self.take(restricted, verdict, special))
         })
     }
 
@@ -348,6 +388,38 @@ impl SpecialDirectory {
     }
 }
 
+/// Returns whether a path is in a directory in which key files and files with such names are no
+/// secrets of the user.
+pub(super) fn may_contain_keys(path: &str) -> bool {
+    SpecialDirectory::of(path).is_some()
+}
+
+/// Returns the verdict about a change that may be none: somebody who is asked would see no
+/// difference.
+fn accept_same(
+    verdict: CommandChangeVerdict,
+    is_same: impl FnOnce() -> bool,
+) -> CommandChangeVerdict {
+    match verdict {
+        CommandChangeVerdict::Ask if is_same() => CommandChangeVerdict::Accept,
+        verdict => verdict,
+    }
+}
+
+/// Returns whether two small files have the same content and permissions.
+fn is_same_file(one: &Path, other: Option<PathBuf>) -> bool {
+    let status = |path: &Path| {
+        let found = fs::symlink_metadata(path).ok()?;
+        let is_small = found.is_file() && found.len() <= MAX_COMPARED_BYTES;
+        is_small.then(|| (found.len(), found.permissions().mode()))
+    };
+    let Some(other) = other else { return false };
+    let digest = |path: &Path| file_digest(path, MAX_COMPARED_BYTES);
+    status(one).is_some_and(|found| {
+        status(&other) == Some(found) && digest(one).is_some_and(|one| Some(one) == digest(&other))
+    })
+}
+
 fn not_a_file() -> Denial {
     Denial::without_remedy(DenialCode::Protected, "it is a FIFO, a socket or a device.")
 }
@@ -356,7 +428,7 @@ fn invalid_path() -> Denial {
     Denial::without_remedy(DenialCode::Protected, "its path is not valid.")
 }
 
-fn kind_of(kind: fs::FileType) -> LayerEntryKind {
+pub(super) fn kind_of(kind: fs::FileType) -> LayerEntryKind {
     if kind.is_dir() {
         LayerEntryKind::Directory
     } else if kind.is_symlink() {
@@ -383,7 +455,7 @@ fn change_kind(action: &LayerAction) -> ChangeKind {
     }
 }
 
-fn removed_kind(kind: LayerEntryKind) -> ChangeKind {
+pub(super) fn removed_kind(kind: LayerEntryKind) -> ChangeKind {
     match kind {
         LayerEntryKind::Directory => ChangeKind::RemoveDirectory,
         LayerEntryKind::Link => ChangeKind::Unlink,
@@ -391,7 +463,7 @@ fn removed_kind(kind: LayerEntryKind) -> ChangeKind {
     }
 }
 
-fn new_kind(kind: LayerEntryKind) -> ChangeKind {
+pub(super) fn new_kind(kind: LayerEntryKind) -> ChangeKind {
     match kind {
         LayerEntryKind::Directory => ChangeKind::CreateDirectory,
         LayerEntryKind::Link => ChangeKind::Link { to: String::new() },

@@ -2,33 +2,36 @@
 //! accepted ones.
 //!
 //! 1. [`judge`] asks the policy about each changed path, and about each path below a new directory.
-//! 2. Changes that a rule denies are discarded. Changes that need an approval of their own, such as
+//! 2. Changes that a rule denies are discarded and recorded. The change of a directory in which
+//!    only some paths must not change is [`split`], so that the rest of it is accepted. Changes that need an approval of their own, such as
 //!    those of instruction files, are shown together ([`approval`]).
 //!    With `review_changes`, all changes are shown instead ([`review`]).
 //! 3. The rest is committed by renames: all of it, or nothing.
 
 mod approval;
+mod denials;
 mod direct;
 mod judge;
 mod record;
 mod review;
+mod split;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::gate::{CommandChangeJudge, Gate, GateRuling, ModeSource};
+use super::gate::{CommandChangeJudge, DenialRecorder, Gate, GateRuling, ModeSource};
 use super::listed_files::ListedChange;
 use super::stage::{
     CommitError, CommitUndo, MoveAction, MovePlan, PlannedMove, UndoHistory, commit_moves,
 };
 use super::workspace::Workspace;
-use crate::policy::{
-    CommandChangeVerdict, Denial, DenialCode, Effect, PathProtection, PatternAuthor,
-};
+use crate::policy::{CommandChangeVerdict, Denial, DenialCode, Effect};
 use crate::terminal_escape::escape_name;
-use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange};
+use cofferdam_confine::view::{CommandChanges, LayerAction, LayerChange, SeenEntry};
 use judge::{JudgedChanges, RestrictedPath};
 pub(super) use record::is_zero;
 pub use record::{CommandChange, CommandChangeAction};
+use split::JudgmentScope;
 
 /// The number of characters of a path that are shown.
 const MAX_SHOWN_PATH_LEN: usize = 200;
@@ -43,6 +46,8 @@ pub(super) struct CommandChangeContext {
     pub(super) workspace: Arc<Workspace>,
     pub(super) gate: Gate,
     pub(super) judge: CommandChangeJudge,
+    /// The receiver of the denied changes, for the audit log.
+    pub(super) denials: DenialRecorder,
     /// The approval mode in force.
     pub(super) mode: ModeSource,
     /// Whether the user reviews all changes in modes that ask.
@@ -103,19 +108,17 @@ pub(super) enum SettleError {
 }
 
 impl CommandChangeContext {
-    /// Returns the judge, which also discards the files of this program that do not exist yet.
-    /// Existing ones are masked.
-    fn judge_with_own_paths(&self) -> CommandChangeJudge {
+    /// Returns the judge, which also discards hidden paths that do not exist yet. Existing ones are
+    /// masked.
+    fn judge_with_hidden_paths(&self) -> CommandChangeJudge {
         let (judge, workspace) = (Arc::clone(&self.judge), Arc::clone(&self.workspace));
         Arc::new(move |change| {
-            match workspace.guard().paths().find(change.path.as_str().split('/')) {
-                Some((PathProtection::Hidden, PatternAuthor::Program)) => {
-                    CommandChangeVerdict::Discard(Denial::without_remedy(
-                        DenialCode::Protected,
-                        "it is the place of a file of Cofferdam itself.",
-                    ))
-                }
-                Some(_) | None => judge(change),
+            let path = change.path.as_str();
+            // A branch may have the name of a key file, and packages contain keys for their tests.
+            let has_secrets = !judge::may_contain_keys(path);
+            match workspace.guard().check_command_change(path, has_secrets) {
+                Err(denial) => CommandChangeVerdict::Discard(denial),
+                Ok(()) => judge(change),
             }
         })
     }
@@ -138,22 +141,19 @@ impl CommandChangeContext {
         if changes.changes.is_empty() {
             return Ok(SettledCommand::default());
         }
-        let (judge, workspace) = (self.judge_with_own_paths(), Arc::clone(&self.workspace));
-        let (changes, judged) = tokio::task::spawn_blocking(move || {
-            let judged = JudgedChanges::judge(&changes, workspace.root(), &*judge);
-            (changes, judged)
-        })
-        .await?;
-        let JudgedChanges { asked, discarded, mut notices } = judged?;
-        let (changes, approved, rejected) = if self.is_reviewing() {
+        let splits = time == CommitTime::End;
+        let (changes, judged) = self.judge_parts(changes, None, splits).await?;
+        check_lost(&changes, &judged)?;
+        let (changes, approved, judged) = if self.is_reviewing() {
             // The review shows the changes that need an approval of their own, too.
-            (self.review(changes, &discarded).await?, asked, Vec::new())
+            let changes = self.review(changes, &judged.discarded).await?;
+            (changes, judged.asked, JudgedChanges { asked: Vec::new(), ..judged })
         } else {
-            let (approved, rejected) = self.approve(&changes, asked).await?;
-            (changes, approved, rejected)
+            self.approve(changes, judged, splits).await?
         };
-        let refused: Vec<RestrictedPath> = discarded.into_iter().chain(rejected).collect();
-        notices.extend(describe_refused(time, &refused));
+        let JudgedChanges { discarded: refused, kept, mut notices, .. } = judged;
+        let all: Vec<&RestrictedPath> = refused.iter().chain(&kept).collect();
+        notices.extend(describe_refused(time, &all));
         let context = self.clone();
         let settled = tokio::task::spawn_blocking(move || {
             context.commit(changes, &refused, &approved, notices)
@@ -161,32 +161,58 @@ impl CommandChangeContext {
         settled.await?
     }
 
-    /// Asks for the approval of these changes. Returns the approved and the rejected ones.
+    /// Judges all changes, and records those that are denied without a question. Splits changes of
+    /// directories if only a part of them is denied.
+    async fn judge_parts(
+        &self,
+        mut changes: CommandChanges,
+        refusal: Option<Denial>,
+        splits: bool,
+    ) -> Result<(CommandChanges, JudgedChanges), SettleError> {
+        let (judge, workspace) = (self.judge_with_hidden_paths(), Arc::clone(&self.workspace));
+        let denials = Arc::clone(&self.denials);
+        let task = tokio::task::spawn_blocking(move || {
+            let scope = JudgmentScope { refusal: refusal.as_ref(), splits };
+            let root = workspace.root();
+            let judged = JudgedChanges::judge_parts(&mut changes, root, &*judge, &scope)?;
+            // With a refusal, the denied changes were judged and recorded before.
+            if refusal.is_none() {
+                judged.record_denials(&changes, root, &denials);
+            }
+            Ok((changes, judged))
+        });
+        task.await?
+    }
+
+    /// Asks for the approval of the changes that need one. Returns the approved ones; if nobody can
+    /// approve them, they are discarded.
     async fn approve(
         &self,
-        changes: &CommandChanges,
-        asked: Vec<RestrictedPath>,
-    ) -> Result<(Vec<RestrictedPath>, Vec<RestrictedPath>), SettleError> {
+        changes: CommandChanges,
+        mut judged: JudgedChanges,
+        splits: bool,
+    ) -> Result<(CommandChanges, Vec<RestrictedPath>, JudgedChanges), SettleError> {
+        let asked = std::mem::take(&mut judged.asked);
         if asked.is_empty() {
-            return Ok((Vec::new(), Vec::new()));
+            return Ok((changes, Vec::new(), judged));
         }
-        let shown = approval::describe_changes(&self.workspace, changes, &asked)?;
+        let shown = approval::describe_changes(&self.workspace, &changes, &asked)?;
         if shown.is_empty() {
-            return Ok((asked, Vec::new()));
+            return Ok((changes, asked, judged));
         }
         let ruling = (self.gate)(Effect::Write { changes: shown, confirm: false }).await;
-        Ok(match ruling {
-            GateRuling::Permitted(_permit) => (asked, Vec::new()),
+        match ruling {
+            GateRuling::Permitted(_permit) => Ok((changes, asked, judged)),
             // A part of what the command did may be worse than nothing.
             GateRuling::Denied(denial) if is_rejection(&denial) => {
-                return Err(SettleError::Rejected(denial));
+                Err(SettleError::Rejected(denial))
             }
             GateRuling::Denied(denial) => {
-                let rejected = asked.into_iter();
-                let reject = |path| RestrictedPath { reason: Some(denial.clone()), ..path };
-                (Vec::new(), rejected.map(reject).collect())
+                let (changes, again) = self.judge_parts(changes, Some(denial), splits).await?;
+                let kept = judged.kept.into_iter().chain(again.kept).collect();
+                Ok((changes, Vec::new(), JudgedChanges { kept, ..again }))
             }
-        })
+        }
     }
 
     fn commit(
@@ -198,12 +224,16 @@ impl CommandChangeContext {
     ) -> Result<SettledCommand, SettleError> {
         let CommandChanges { layer, changes: all, .. } = changes;
         let mut accepted: Vec<LayerChange> = Vec::with_capacity(all.len());
+        let mut by_change: BTreeMap<usize, Vec<&RestrictedPath>> = BTreeMap::new();
+        for path in refused {
+            by_change.entry(path.change).or_default().push(path);
+        }
         for (number, change) in all.into_iter().enumerate() {
-            let of_this = || refused.iter().filter(|path| path.change == number);
-            if of_this().any(|path| path.below.is_none()) {
+            let of_this = by_change.remove(&number).unwrap_or_default();
+            if of_this.iter().any(|path| path.below.is_none()) {
                 continue;
             }
-            for path in of_this() {
+            for path in of_this {
                 path.remove_from(&layer, &change)?;
             }
             accepted.push(change);
@@ -251,6 +281,21 @@ impl CommandChangeContext {
     }
 }
 
+/// Checks that somebody else has not removed what the command changed, before anybody is asked.
+///
+/// # Errors
+/// An entry was removed whose change is not discarded.
+fn check_lost(changes: &CommandChanges, judged: &JudgedChanges) -> Result<(), CommitError> {
+    let whole = judged.discarded.iter().filter(|path| path.below.is_none());
+    let discarded: BTreeSet<usize> = whole.map(|path| path.change).collect();
+    let lost = changes
+        .changes
+        .iter()
+        .enumerate()
+        .find(|(number, change)| change.seen == SeenEntry::Lost && !discarded.contains(number));
+    lost.map_or(Ok(()), |(_, change)| Err(CommitError::Changed(change.path.clone())))
+}
+
 /// Returns whether the user rejected or cancelled something.
 fn is_rejection(denial: &Denial) -> bool {
     matches!(denial.code, DenialCode::RejectedByUser | DenialCode::Cancelled)
@@ -264,7 +309,7 @@ impl SettleError {
 }
 
 /// Describes the refused changes, for the result of the command: one line for each reason.
-fn describe_refused(time: CommitTime, refused: &[RestrictedPath]) -> Vec<String> {
+fn describe_refused(time: CommitTime, refused: &[&RestrictedPath]) -> Vec<String> {
     let outcome = time.describe_refusal();
     let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
     for path in refused {
@@ -311,17 +356,18 @@ mod tests {
             reason: Some(Denial::without_remedy(DenialCode::Protected, reason)),
         };
         let all = [refused("a", "first."), refused("b\nc", "second."), refused("d", "first.")];
-        insta::assert_snapshot!(describe_refused(CommitTime::End, &all).join("\n"), @r"
+        let describe =
+            |time, all: &[RestrictedPath]| describe_refused(time, &all.iter().collect::<Vec<_>>());
+        insta::assert_snapshot!(describe(CommitTime::End, &all).join("\n"), @r"
         the changes of a, d were discarded: denied (protected): first.
         the change of b\u{a}c was discarded: denied (protected): second.
         ");
         let crowd: Vec<_> = (0..50).map(|n| refused(&format!("f{n}"), "no.")).collect();
         assert!(
-            describe_refused(CommitTime::Checkpoint, &crowd)[0]
-                .contains("f39, 10 more were not committed")
+            describe(CommitTime::Checkpoint, &crowd)[0].contains("f39, 10 more were not committed")
         );
         let reasons: Vec<_> = (0..50).map(|n| refused("f", &format!("{n}."))).collect();
-        let lines = describe_refused(CommitTime::End, &reasons);
+        let lines = describe(CommitTime::End, &reasons);
         assert_eq!(lines.len(), MAX_REASONS + 1);
         assert_eq!(lines[MAX_REASONS], "40 more changes were discarded");
     }

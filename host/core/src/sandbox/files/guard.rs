@@ -86,6 +86,28 @@ impl PathAccessGuard {
         Err(path_denial(DenialCode::Protected, place, what, author))
     }
 
+    /// Checks whether a command may have changed a path: no hidden one. `has_secrets` is false where
+    /// the built-in list does not apply.
+    pub(in crate::sandbox) fn check_command_change(
+        &self,
+        place: &str,
+        has_secrets: bool,
+    ) -> Result<(), Denial> {
+        match self.find(place) {
+            Some((PathProtection::Hidden, PatternAuthor::Program)) => Err(Denial::without_remedy(
+                DenialCode::Protected,
+                "it is the place of a file of Cofferdam itself.",
+            )),
+            Some((PathProtection::Hidden, author))
+                if has_secrets || *author != PatternAuthor::BuiltIn =>
+            {
+                let reason = format!("commands cannot change hidden files ({author}).");
+                Err(protection_denial(DenialCode::Protected, reason, author))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Checks whether a file with this metadata may be changed. If a file has several hard links,
     /// one may be outside of the workspace.
     pub(in crate::sandbox) fn check_hard_links(
@@ -127,6 +149,10 @@ impl PathAccessGuard {
 /// Builds the denial for the model: who protects the path, and who could change that.
 fn path_denial(code: DenialCode, place: &str, what: &str, author: &PatternAuthor) -> Denial {
     let reason = format!("`{place}` {what}; it is protected by {author}.");
+    protection_denial(code, reason, author)
+}
+
+fn protection_denial(code: DenialCode, reason: String, author: &PatternAuthor) -> Denial {
     match author {
         PatternAuthor::Program => Denial::without_remedy(code, reason),
         PatternAuthor::BuiltIn => Denial::new(code, reason, "Ask the user to make the change."),

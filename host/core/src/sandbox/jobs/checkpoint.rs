@@ -3,7 +3,7 @@
 use tokio::sync::oneshot;
 
 use super::job::JobContext;
-use super::task::deny_all;
+use super::task::deny_changes;
 use crate::policy::ApprovalMode;
 use crate::sandbox::command_changes::{CommandChangeContext, CommitTime, SettledCommand};
 use cofferdam_confine::process::CommandCheckpoint;
@@ -50,7 +50,8 @@ pub(super) async fn settle_checkpoint(
     if let Err(reason) = check_mode(context) {
         return failed(reason);
     }
-    let denying = CommandChangeContext { gate: deny_all(), ..context.changes.clone() };
+    let gate = deny_changes(&context.changes.denials);
+    let denying = CommandChangeContext { gate, ..context.changes.clone() };
     denying.workspace.links_may_change();
     match denying.settle_at(CommitTime::Checkpoint, changes).await {
         Ok(settled) => {

@@ -10,12 +10,12 @@ use super::checkpoint::{
     CheckpointResult, CommitRequest, SettledCheckpoint, check_mode, settle_checkpoint,
 };
 use super::job::{JobContext, JobStage, JobStatus, SharedJob};
-use crate::policy::{ComponentDigest, Denial, DenialCode, SandboxLevel};
+use crate::policy::{ComponentDigest, Denial, DenialCode, Effect, SandboxLevel};
 use crate::sandbox::CommandEnding;
 use crate::sandbox::command_changes::{CommandChangeContext, SettledCommand};
 use crate::sandbox::commands::{RanCommand, describe_refused_connections};
 use crate::sandbox::egress::EgressProxy;
-use crate::sandbox::gate::{Gate, GateRuling};
+use crate::sandbox::gate::{DenialRecorder, Gate, GateRuling};
 use cofferdam_confine::process::{
     BackgroundCommand, BackgroundEnding, BackgroundEvent, CommandFailure,
 };
@@ -134,7 +134,8 @@ impl JobTask {
         notices.extend(describe_refused_connections(&connections));
         let settled = match changes {
             Some(changes) => {
-                let context = CommandChangeContext { gate: deny_all(), ..context.changes.clone() };
+                let gate = deny_changes(&context.changes.denials);
+                let context = CommandChangeContext { gate, ..context.changes.clone() };
                 context.workspace.links_may_change();
                 context.settle(changes).await.unwrap_or_else(|error| {
                     notices.push(format!("all changes of the command were discarded: {error}"));
@@ -193,15 +194,26 @@ fn describe_ending(
 /// Returns a gate for what a job does while its calls have ended, when nobody expects a question:
 /// changes that need an approval of their own, and connections to hosts that no rule allows.
 pub(super) fn deny_all() -> Gate {
-    Arc::new(|_| {
-        let denial = Denial::new(
-            DenialCode::NobodyToAsk,
-            "it needs an approval of its own, and nobody is asked about what a background command \
-                does.",
-            "Run the command in the foreground, or allow it with a rule.",
-        );
-        Box::pin(std::future::ready(GateRuling::Denied(denial)))
+    Arc::new(|_| Box::pin(std::future::ready(GateRuling::Denied(nobody_asked()))))
+}
+
+/// Returns such a gate that records the denied changes.
+pub(super) fn deny_changes(denials: &DenialRecorder) -> Gate {
+    let denials = Arc::clone(denials);
+    Arc::new(move |effect| {
+        if let Effect::Write { changes, .. } = effect {
+            denials(changes, nobody_asked());
+        }
+        Box::pin(std::future::ready(GateRuling::Denied(nobody_asked())))
     })
+}
+
+fn nobody_asked() -> Denial {
+    Denial::new(
+        DenialCode::NobodyToAsk,
+        "it needs an approval of its own, and nobody is asked about what a background command does.",
+        "Run the command in the foreground, or allow it with a rule.",
+    )
 }
 
 #[cfg(test)]

@@ -1,16 +1,17 @@
 //! The functions by which the sandbox asks for decisions about a running call.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
 use super::{CallDecisions, SessionApprovals, lock};
 use crate::policy::{ApprovalMode, Denial, DenialCode, Effect};
 use crate::sandbox::{
-    CommandChangeJudge, ConnectionDecision, ConnectionJudge, Gate, GateRuling, JobRecorder,
-    ModeSource, PlanApprovalGate,
+    CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, Gate, GateRuling,
+    JobRecorder, ModeSource, PlanApprovalGate,
 };
-use crate::tools::audit_sink::CallIdentity;
+use crate::tools::audit_sink::{CallIdentity, DecisionRecord, RecordedOutcome};
 
 impl SessionApprovals {
     /// Creates the gate that decides on the effects of a running call. It denies every effect once
@@ -65,6 +66,24 @@ impl SessionApprovals {
         let (approvals, subject) = (Arc::clone(self), Arc::clone(subject));
         Arc::new(move |change| {
             lock(&approvals.authorizer).judge_command_change(subject.tool_id(), change)
+        })
+    }
+
+    /// Creates the receiver of the changes of commands that are denied. It records as many decisions
+    /// of a call as other denials.
+    pub(in crate::tools) fn denial_recorder(
+        self: &Arc<Self>,
+        subject: &Arc<CallIdentity>,
+        verdicts: &Arc<Mutex<CallDecisions>>,
+    ) -> DenialRecorder {
+        let (approvals, subject, verdicts) =
+            (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts));
+        Arc::new(move |changes, denial| {
+            let effect = Effect::Write { changes, confirm: false };
+            let outcome = RecordedOutcome::Denied(denial);
+            let decision = DecisionRecord { effect, outcome, waited: Duration::ZERO };
+            // The changes are discarded in any case.
+            let _ = approvals.record_decision(&subject, &decision, &verdicts);
         })
     }
 

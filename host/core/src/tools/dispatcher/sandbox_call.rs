@@ -81,6 +81,7 @@ impl Dispatcher {
             commands: Arc::clone(&self.settings.commands),
             gate: self.approvals.gate(&ready.identity, verdicts, cancel),
             change_judge: self.approvals.change_judge(&ready.identity),
+            denial_recorder: self.approvals.denial_recorder(&ready.identity, verdicts),
             mode: self.approvals.mode_source(),
             connection_judge: self.approvals.connection_judge(&ready.identity),
             history: self.settler.history.clone(),

@@ -111,6 +111,14 @@ impl WorkspaceOverlay {
         self.lower.try_clone()
     }
 
+    /// Returns the overlay, also for after it was unmounted.
+    ///
+    /// # Errors
+    /// This process has too many open files.
+    pub(crate) fn shown(&self) -> std::io::Result<Option<OwnedFd>> {
+        self.mount.as_ref().map(OwnedFd::try_clone).transpose()
+    }
+
     /// Unmounts a directory that is mounted in the overlay.
     ///
     /// # Errors
