@@ -24,7 +24,7 @@ use super::{CollectedChanges, CommittedPaths, LayerEntryKind, SeenEntry};
 
 /// The mark of a copy of an entry of the workspace; see the kernel's documentation of overlayfs.
 const ORIGIN_ATTRIBUTE: &CStr = c"user.overlay.origin";
-/// The number of entries of removed directories among which the sources of moved files are searched.
+/// The number of entries of removed directories that are searched for moved files.
 const MAX_SEARCHED: usize = 200_000;
 
 /// What is known about the overlay of a layer.

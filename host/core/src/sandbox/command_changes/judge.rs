@@ -36,8 +36,8 @@ pub(super) struct JudgedChanges {
     pub(super) asked: Vec<RestrictedPath>,
     /// Those that are denied.
     pub(super) discarded: Vec<RestrictedPath>,
-    /// Paths that stay as they are, because no change is about them any more ([`split`](super::split)).
-    /// The index of their change has no meaning.
+    /// Paths that stay as they are, because no change is about them any more; see
+    /// [`split`](super::split). The index of their change has no meaning.
     pub(super) kept: Vec<RestrictedPath>,
     /// Notices about accepted changes that deserve a review.
     pub(super) notices: Vec<String>,

@@ -3,8 +3,9 @@
 //!
 //! 1. [`judge`] asks the policy about each changed path, and about each path below a new directory.
 //! 2. Changes that a rule denies are discarded and recorded. The change of a directory in which
-//!    only some paths must not change is [`split`], so that the rest of it is accepted. Changes that need an approval of their own, such as
-//!    those of instruction files, are shown together ([`approval`]).
+//!    only some paths must not change is [`split`], so that the rest of it is accepted.
+//!    Changes that need an approval of their own, such as those of instruction files, are shown
+//!    together ([`approval`]).
 //!    With `review_changes`, all changes are shown instead ([`review`]).
 //! 3. The rest is committed by renames: all of it, or nothing.
 

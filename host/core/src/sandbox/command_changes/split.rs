@@ -1,5 +1,5 @@
-//! Keeps restricted paths of a directory that the command removed or replaced, and accepts the other
-//! changes in it.
+//! Keeps the restricted paths of a directory that a command removed or replaced, and accepts the
+//! other changes in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

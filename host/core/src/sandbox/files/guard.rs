@@ -86,8 +86,8 @@ impl PathAccessGuard {
         Err(path_denial(DenialCode::Protected, place, what, author))
     }
 
-    /// Checks whether a command may have changed a path: no hidden one. `has_secrets` is false where
-    /// the built-in list does not apply.
+    /// Checks whether a command may change a path: no hidden one. `has_secrets` is false where the
+    /// built-in list does not apply.
     pub(in crate::sandbox) fn check_command_change(
         &self,
         place: &str,

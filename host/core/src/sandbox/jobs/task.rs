@@ -211,7 +211,8 @@ pub(super) fn deny_changes(denials: &DenialRecorder) -> Gate {
 fn nobody_asked() -> Denial {
     Denial::new(
         DenialCode::NobodyToAsk,
-        "it needs an approval of its own, and nobody is asked about what a background command does.",
+        "it needs an approval of its own, and nobody is asked about what a background command \
+            does.",
         "Run the command in the foreground, or allow it with a rule.",
     )
 }

@@ -69,8 +69,8 @@ impl SessionApprovals {
         })
     }
 
-    /// Creates the receiver of the changes of commands that are denied. It records as many decisions
-    /// of a call as other denials.
+    /// Creates the receiver of the denied changes of commands. They share the limit of recorded
+    /// denials of their call.
     pub(in crate::tools) fn denial_recorder(
         self: &Arc<Self>,
         subject: &Arc<CallIdentity>,
