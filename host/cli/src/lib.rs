@@ -21,6 +21,7 @@ mod environment;
 mod error;
 mod exit;
 mod interrupt;
+mod json_text;
 mod lock;
 mod pages;
 mod plugin;

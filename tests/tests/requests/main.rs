@@ -23,6 +23,7 @@ mod history;
 mod instruction_files;
 mod interventions;
 mod invalid_calls;
+mod json_escapes;
 mod json_output;
 mod openai_responses;
 mod outcomes;
