@@ -24,6 +24,7 @@ mod interrupt;
 mod json_text;
 mod lock;
 mod pages;
+mod paging;
 mod plugin;
 mod plugin_dialog;
 mod policy;

@@ -16,6 +16,7 @@ mod concurrent_runs;
 mod demo;
 mod diagnostics;
 mod dialog;
+mod dialog_sizes;
 mod display;
 mod endless_streams;
 mod failures;
