@@ -277,7 +277,8 @@ fn describe_counts(changes: &ChangeSet) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::pages::PagedText;
+    use super::super::pages::{PagedText, whole_page};
+    use super::super::wrap::TerminalSize;
     use super::*;
     use cofferdam::policy::{ContentDigest, WorkspacePath};
 
@@ -304,8 +305,7 @@ mod tests {
             notices: described.notices,
             ..PagedText::default()
         };
-        let pages = pages.layout((600, 1000)).concat();
-        console::strip_ansi_codes(&pages)
+        whole_page(&pages, TerminalSize { columns: 600, rows: 1000 })
             .lines()
             .map(|line| line.strip_prefix("    ").unwrap_or(line))
             .collect::<Vec<_>>()

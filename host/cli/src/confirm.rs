@@ -1,11 +1,8 @@
 //! A yes-or-no question at the terminal, before a command does anything.
 
-use std::io::{self, BufRead};
-
 use super::pages::{DialogPageLine, PagedText};
-use super::print::{eprint_line, eprint_text};
-use super::settle::{AskingTerminal, SETTLE};
-use super::wrap;
+use super::paging::{AnswerRules, PagingChoice, TypedAnswer, ask_in_pages};
+use super::settle::{AskingTerminal, LineQuestion, SETTLE};
 
 /// The prompt below a page that is not the last one.
 const MORE_PROMPT: &str = "Enter shows more; n declines";
@@ -15,96 +12,89 @@ const MORE_PROMPT: &str = "Enter shows more; n declines";
 /// Only an explicit yes after the last page returns true.
 pub(super) fn confirm(text: &str, question: &str) -> Option<bool> {
     let mut terminal = AskingTerminal::of_this_process(SETTLE)?;
+    let text = paged_text(text, question);
+    match ask_in_pages(&text, &mut LineQuestion::new(&mut terminal, &|| false), rules()).ok()? {
+        TypedAnswer::Answer(is_yes) => Some(is_yes),
+        TypedAnswer::Rejected | TypedAnswer::Cancelled => Some(false),
+    }
+}
+
+fn paged_text(text: &str, question: &str) -> PagedText {
     let mut pages = PagedText {
         lines: text.trim_start_matches('\n').lines().map(DialogPageLine::unmarked).collect(),
+        choices: vec![question.to_owned()],
         more_prompt: MORE_PROMPT,
         ..PagedText::default()
     };
     pages.warn_text_direction();
-    let (columns, rows) = wrap::terminal_size();
-    // The question takes two rows.
-    let pages = pages.layout((columns, rows.saturating_sub(2)));
-    for (n, page) in pages.iter().enumerate() {
-        terminal.show(page.trim_end_matches('\n'));
-        if n + 1 < pages.len() && !read_page_step(terminal.input()).ok()? {
-            return Some(false);
-        }
-    }
-    read_confirmation(terminal.input(), question).ok()
+    pages
 }
 
-/// Waits until the user continues (true) or declines (false).
-fn read_page_step(terminal: &mut impl BufRead) -> io::Result<bool> {
-    loop {
-        eprint_text("> ");
-        let mut answer = String::new();
-        if terminal.read_line(&mut answer)? == 0 {
-            return Ok(false);
-        }
-        match answer.trim().to_lowercase().as_str() {
-            "" => return Ok(true),
-            "n" | "no" => return Ok(false),
-            _ => {
-                eprint_line("There are more pages. Press Enter to see them, or type n to decline.")
-            }
-        }
+fn rules() -> AnswerRules<'static, bool> {
+    AnswerRules { parse_step, parse: &parse_confirmation, no: false, prompt: "[y/N] " }
+}
+
+fn parse_step(line: &str) -> Result<PagingChoice, &'static str> {
+    match line.trim().to_lowercase().as_str() {
+        "" => Ok(PagingChoice::More),
+        "n" | "no" => Ok(PagingChoice::No),
+        _ => Err("There are more pages. Press Enter to see them, or type n to decline."),
     }
 }
 
-/// Asks until the answer is yes or no. Digits are neither: in approval dialogs some mean yes, so
-/// here they must not mean no.
-fn read_confirmation(terminal: &mut impl BufRead, question: &str) -> io::Result<bool> {
-    loop {
-        eprint_text(&format!("\n{question} [y/N] "));
-        let mut answer = String::new();
-        // The terminal is closed.
-        if terminal.read_line(&mut answer)? == 0 {
-            return Ok(false);
-        }
-        match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => return Ok(true),
-            "" | "n" | "no" => return Ok(false),
-            _ => eprint_line("Type y or n, and Enter."),
-        }
+/// Parses the answer. Digits are neither: in approval dialogs some mean yes, so here they must not
+/// mean no.
+fn parse_confirmation(line: &str) -> Result<bool, &'static str> {
+    match line.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(true),
+        "" | "n" | "no" => Ok(false),
+        _ => Err("Type y or n, and Enter."),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paging::tests::ScriptedTerminal;
+    use crate::wrap::TerminalSize;
+
+    fn confirmed(text: &str, typed: &[&str]) -> bool {
+        let mut terminal = ScriptedTerminal::new(TerminalSize { columns: 80, rows: 24 }, typed);
+        match ask_in_pages(&paged_text(text, "Well?"), &mut terminal, rules()).expect("it asks") {
+            TypedAnswer::Answer(is_yes) => is_yes,
+            TypedAnswer::Rejected | TypedAnswer::Cancelled => false,
+        }
+    }
 
     #[test]
     fn r042_a_yes_counts_only_after_all_pages() {
-        for (typed, expected) in
-            [("\n", true), ("y\nyes\n1\n\n", true), ("y\nn\n", false), ("y\n", false), ("", false)]
-        {
-            assert_eq!(
-                read_page_step(&mut typed.as_bytes()).expect("it can be read"),
-                expected,
-                "{typed:?}"
-            );
+        let two_pages = "line\n".repeat(30);
+        for (typed, expected) in [
+            (&["", "y"][..], true),
+            (&["y", "yes", "1", "", "y"], true),
+            (&["y", "n", "y"], false),
+            (&["y"], false),
+            (&[], false),
+        ] {
+            assert_eq!(confirmed(&two_pages, typed), expected, "{typed:?}");
         }
     }
 
     #[test]
     fn r128_a_digit_does_not_answer_a_yes_or_no_question() {
         let table = [
-            ("y\n", true),
-            (" YES \n", true),
-            ("n\n", false),
-            ("\n", false),
-            ("", false),
-            ("1\ny\n", true),
-            ("1\nn\n", false),
-            ("2\n3\n0\nsure\nyes\n", true),
-            ("3\n", false),
+            (&["y"][..], true),
+            (&[" YES "], true),
+            (&["n"], false),
+            (&[""], false),
+            (&[], false),
+            (&["1", "y"], true),
+            (&["1", "n"], false),
+            (&["2", "3", "0", "sure", "yes"], true),
+            (&["3"], false),
         ];
         for (typed, expected) in table {
-            assert_eq!(
-                read_confirmation(&mut typed.as_bytes(), "Well?").expect("it can be read"),
-                expected,
-                "{typed:?}"
-            );
+            assert_eq!(confirmed("text", typed), expected, "{typed:?}");
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::args::{CommonArgs, DiffArgs};
 use super::error::CommandResult;
+use super::json_text::json_line;
 use super::print::print_line;
 use super::{changes, context, undo};
 use cofferdam::sandbox::{DiffScope, HistoryDiff, UndoHistory, Workspace};
@@ -39,7 +40,7 @@ pub(super) fn run(common: &CommonArgs, args: &DiffArgs) -> CommandResult {
         let text = json!({
             "changes": entries, "differences": differences, "complete": diff.is_complete,
         });
-        print_line(&terminal_escape::escape_json(&text.to_string()));
+        print_line(&json_line(&text));
         return Ok(ExitCode::SUCCESS);
     }
     for DiffLine { text, style } in describe(&diff) {

@@ -234,7 +234,8 @@ fn print_model(context: &AppContext) -> Result<(), super::error::CliError> {
             }
         }
         Err(error) => {
-            print_line(&format!("  {}", error.to_string().replace('\n', "\n  ")));
+            let text = terminal_escape::escape_text(&error.to_string());
+            print_line(&format!("  {}", text.replace('\n', "\n  ")));
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ pub(super) fn print_text(text: &str) {
 /// Prints a line to standard error, wrapped between words at a terminal.
 pub(super) fn eprint_line(text: &str) {
     let text = if std::io::stderr().is_terminal() {
-        Cow::from(wrap::wrap_text(text, wrap::terminal_size().0))
+        Cow::from(wrap::wrap_text(text, wrap::terminal_size().columns))
     } else {
         text.into()
     };

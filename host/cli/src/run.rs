@@ -11,6 +11,7 @@ use super::connect::{connect, model_change_notice};
 use super::context::{self, AppContext};
 use super::dialog::TerminalDialog;
 use super::error::{CliError, CommandResult};
+use super::json_text::json_line;
 use super::print::{eprint_line, print_line};
 use super::render::{EventRenderer, build_report, not_started};
 use super::{exit, interrupt, policy_checks, sessions, stdin};
@@ -122,9 +123,7 @@ pub(super) async fn run_request(
     match output {
         OutputFormat::Text => eprint_line(&report.describe()),
         OutputFormat::Json | OutputFormat::StreamJson => {
-            let line =
-                serde_json::to_string(&report).map_err(|error| CliError::new(error.to_string()))?;
-            print_line(&line);
+            print_line(&json_line(&report));
         }
     }
     Ok(ExitCode::from(code))

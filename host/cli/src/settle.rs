@@ -8,7 +8,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
-use super::print::eprint_line;
+use super::paging::{QuestionTerminal, TypedAnswer};
+use super::print::{eprint_line, eprint_text};
+use super::wrap::{self, TerminalSize};
 
 /// Time without input before an answer counts. A held key repeats about every 30 ms.
 pub(super) const SETTLE: Duration = Duration::from_millis(300);
@@ -38,27 +40,66 @@ impl AskingTerminal {
         Self { input: BufReader::new(terminal), settle }
     }
 
-    /// Shows a page and discards input until none has arrived for the settle delay.
-    pub(super) fn show(&mut self, page: &str) {
-        eprint_line(page);
-        self.drop_typed_ahead();
-    }
-
-    /// Returns the reader of the answers.
-    pub(super) fn input(&mut self) -> &mut impl BufRead {
-        &mut self.input
-    }
-
     /// Returns the reader of the answers to one question. It ends when the question is over, so
     /// that no later question loses its answer to this one.
     pub(super) fn input_until<'a>(&'a mut self, is_over: &'a dyn Fn() -> bool) -> AnswerInput<'a> {
         AnswerInput { input: &mut self.input, is_over }
     }
 
+    #[cfg(test)]
+    fn input(&mut self) -> &mut impl BufRead {
+        &mut self.input
+    }
+
     fn drop_typed_ahead(&mut self) {
         drop_until_quiet(self.input.get_ref(), self.settle);
         let read_ahead = self.input.buffer().len();
         self.input.consume(read_ahead);
+    }
+}
+
+/// An open question, whose answers are lines.
+pub(super) struct LineQuestion<'a> {
+    terminal: &'a mut AskingTerminal,
+    is_over: &'a dyn Fn() -> bool,
+}
+
+impl<'a> LineQuestion<'a> {
+    /// Creates a question that ends without an answer as soon as `is_over` returns `true`.
+    pub(super) fn new(terminal: &'a mut AskingTerminal, is_over: &'a dyn Fn() -> bool) -> Self {
+        Self { terminal, is_over }
+    }
+}
+
+impl QuestionTerminal for LineQuestion<'_> {
+    fn size(&self) -> TerminalSize {
+        wrap::terminal_size()
+    }
+
+    fn show_page(&mut self, page: &str) -> io::Result<()> {
+        // The rows fit into the window as they are.
+        eprint_text(&format!("{page}\n"));
+        self.terminal.drop_typed_ahead();
+        Ok(())
+    }
+
+    fn show_hint(&mut self, hint: &str) {
+        eprint_line(hint);
+    }
+
+    fn read_line(&mut self, prompt: &'static str) -> io::Result<TypedAnswer<String>> {
+        eprint_text(prompt);
+        let line = read_line(&mut self.terminal.input_until(self.is_over))?;
+        Ok(line.map_or(TypedAnswer::Rejected, TypedAnswer::Answer))
+    }
+}
+
+/// Reads a line; invalid UTF-8 is replaced. Returns `None` if the terminal is closed.
+pub(super) fn read_line(terminal: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut line = Vec::new();
+    match terminal.read_until(b'\n', &mut line)? {
+        0 => Ok(None),
+        _ => Ok(Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned())),
     }
 }
 

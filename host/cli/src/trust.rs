@@ -52,11 +52,23 @@ pub(super) fn run(common: &CommonArgs, args: &TrustArgs) -> CommandResult {
     }
     record(&AuthorityChange::FileTrusted { path: &name, digest: &file.digest })?;
     PolicyTrustStore::update(&paths.trust, |trust| trust.add(&file.path, &file.digest))?;
-    eprint_line(&terminal_escape::escape_line(
-        &format!("Trusted with its current content: {name}"),
-        600,
-    ));
-    Ok(ExitCode::SUCCESS)
+    // The file may have changed while the user read it.
+    let is_current = paths
+        .project_file()
+        .is_ok_and(|now| now.is_some_and(|now| now.path == file.path && now.digest == file.digest));
+    let (result, exit_code) = if is_current {
+        ("Trusted with its current content", ExitCode::SUCCESS)
+    } else {
+        ("Trusted only with the content that you approved", ExitCode::from(exit::FAILURE))
+    };
+    eprint_line(&terminal_escape::escape_line(&format!("{result}: {name}"), 600));
+    if !is_current {
+        eprint_line(
+            "The file has changed meanwhile, so it is not trusted now.\nhint: run `cofferdam \
+                trust` again to review its new content",
+        );
+    }
+    Ok(exit_code)
 }
 
 fn no_project_error() -> CliError {

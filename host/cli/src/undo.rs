@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::args::{CommonArgs, UndoArgs};
 use super::error::CommandResult;
+use super::json_text::json_line;
 use super::print::{eprint_line, print_line};
 use super::{audit, context};
 use cofferdam::sandbox::{HistoryError, UndoHistory, UndoHistoryEntry, UndoOutcome, Workspace};
@@ -27,7 +28,7 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
         report_leftovers(&history)?;
         let entries = history.list()?;
         print_line(&if args.json {
-            json!(entries.iter().map(to_json).collect::<Vec<_>>()).to_string()
+            json_line(&entries.iter().map(to_json).collect::<Vec<_>>())
         } else {
             format_entries(&entries)
         });
@@ -58,7 +59,7 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
                 ));
             }
             print_line(&if args.json {
-                to_json(&entry).to_string()
+                json_line(&to_json(&entry))
             } else {
                 format!("Undone: {}", format_entry(&entry))
             });
@@ -70,7 +71,7 @@ pub(super) fn run(common: &CommonArgs, args: &UndoArgs) -> CommandResult {
             let say =
                 "Nothing else was undone. Run `cofferdam undo` again to undo the change before it.";
             print_line(&if args.json {
-                json!({"interrupted": lines}).to_string()
+                json_line(&json!({"interrupted": lines}))
             } else {
                 say.to_owned()
             });

@@ -1,5 +1,22 @@
 //! Truncation and word wrapping for terminals.
 
+/// The size of a terminal window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TerminalSize {
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+}
+
+impl TerminalSize {
+    /// The size of a terminal that does not tell its size.
+    const DEFAULT: Self = Self { columns: 80, rows: 24 };
+
+    /// Returns whether a window of this size shows all that a window of the other size shows.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        self.columns >= other.columns && self.rows >= other.rows
+    }
+}
+
 /// Truncates a text to `columns` columns, including an ellipsis.
 pub(crate) fn truncate(text: &str, columns: usize) -> String {
     console::truncate_str(text, columns, "…").into_owned()
@@ -37,12 +54,14 @@ fn wrap_line(line: &str, columns: usize) -> String {
     out
 }
 
-/// Returns the columns and rows of the terminal; 80 × 24 if unknown.
-pub(crate) fn terminal_size() -> (usize, usize) {
+/// Returns the current size of the terminal.
+pub(crate) fn terminal_size() -> TerminalSize {
     let stderr_size = rustix::termios::tcgetwinsize(std::io::stderr());
     match stderr_size.or_else(|_| rustix::termios::tcgetwinsize(std::io::stdout())) {
-        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col.into(), size.ws_row.into()),
-        Ok(_) | Err(_) => (80, 24),
+        Ok(size) if size.ws_col > 0 && size.ws_row > 0 => {
+            TerminalSize { columns: size.ws_col.into(), rows: size.ws_row.into() }
+        }
+        Ok(_) | Err(_) => TerminalSize::DEFAULT,
     }
 }
 

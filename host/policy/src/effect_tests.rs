@@ -99,7 +99,10 @@ fn r039_changes_without_a_diff_and_confirmed_calls_have_no_scope() {
 #[test]
 fn the_description_of_a_scope_names_the_directory_outside_of_the_root() {
     let text = |effect: Effect| effect.scope("a_tool").expect("a scope").to_string();
-    assert_eq!(text(command("git status", "")), "commands that begin with `git status`");
+    assert_eq!(
+        text(command("git status", "")),
+        "commands that begin with `git status`, without options that write files or run programs"
+    );
     assert_eq!(text(command("make x", "sub")), "exactly `make x` in sub");
     assert_eq!(text(fetch("GET", "docs.rs:80")), "GET requests of a_tool to docs.rs:80");
 }

@@ -78,6 +78,67 @@ fn r042_what_is_longer_than_the_screen_is_not_approved_before_it_was_shown_whole
     chat.leave();
 }
 
+/// Turns the pages of a question to the last one, and returns what was visible.
+#[track_caller]
+fn read_to_end(chat: &mut ChatTerminal, first: String) -> String {
+    let (mut screens, mut last) = (String::new(), first);
+    for _ in 0..100 {
+        screens.push_str(&format!("{last}\n"));
+        if last.contains("Type 1") {
+            return screens;
+        }
+        chat.send_line("");
+        last = chat
+            .terminal
+            .wait_for_screen("the next page", |now| now.lines().last() == Some(">") && now != last);
+    }
+    panic!("the question has no end: {screens}");
+}
+
+#[test]
+fn r042_in_a_window_that_changes_a_yes_counts_after_each_word_was_visible() {
+    let [provider, _] = both_providers();
+    let words: Vec<String> = (1..=40).map(|n| format!("w{n:02}")).collect();
+    let server = provider
+        .serve([bash_call(&format!("touch ran # {}", words.join("\n# "))), text_reply("Touched.")]);
+    let size = |columns, rows| super::WindowSize { rows, columns };
+    let mut chat = ChatTerminal::start_in(super::new_home(), &server, &[], size(80, 24));
+    // Too small, then large enough, then smaller at a page and at the end, then larger.
+    chat.terminal.resize(size(80, 5));
+    chat.send_line("Go.");
+    chat.terminal.wait_for_screen("a hint", |seen| {
+        seen.contains("Enlarge the window") && seen.lines().last() == Some(">")
+    });
+    chat.send_line("1");
+    chat.terminal.wait_for_visible("There are more pages.");
+    chat.terminal.resize(size(80, 24));
+    let is_again = |seen: &str| seen.contains("smaller") && seen.lines().last() == Some(">");
+    chat.send_line("");
+    chat.terminal.wait_for_screen("the first page", |seen| {
+        seen.contains("wants to run") && seen.lines().last() == Some(">")
+    });
+    chat.terminal.resize(size(80, 8));
+    chat.send_line("");
+    let first = chat.terminal.wait_for_screen("the first page again", is_again);
+    read_to_end(&mut chat, first);
+    chat.terminal.resize(size(40, 7));
+    chat.send_line("1");
+    let first = chat.terminal.wait_for_screen("the first page again", is_again);
+    assert!(!chat.home.has_file("ran"));
+    let seen = read_to_end(&mut chat, first);
+    let missing: Vec<&String> = words
+        .iter()
+        .filter(|word| !seen.split_whitespace().any(|visible| visible == word.as_str()))
+        .collect();
+    assert!(missing.is_empty(), "{missing:?} was never visible: {seen}");
+    chat.terminal.resize(size(100, 40));
+    chat.send_line("1");
+    chat.terminal.wait_for_visible("Touched.");
+    chat.wait_until_ready();
+    assert!(chat.home.has_file("ran"));
+    chat.leave();
+}
+
 #[test]
 fn r042_a_burst_of_keys_turns_no_page_that_was_not_seen() {
     let [provider, _] = both_providers();

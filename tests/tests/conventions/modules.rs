@@ -148,6 +148,25 @@ fn some_words_belong_to_one_package_or_module() {
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
+/// What makes text of a value, or escapes such text. In the program, one module does both, so that
+/// no JSON reaches a terminal without escapes.
+const MAKES_JSON: &[&str] =
+    &["escape_json", "serde_json::to_string", "serde_json::to_vec", "serde_json::to_writer"];
+/// The module, and one that writes a file that only the program reads.
+const MAY_MAKE_JSON: &[&str] = &["cli/src/json_text.rs", "cli/src/chat/history.rs"];
+
+#[test]
+fn one_module_makes_json_for_the_user() {
+    let problems = find_violations(|source, code| {
+        if source.package != "cli" || MAY_MAKE_JSON.contains(&source.path.as_str()) {
+            return None;
+        }
+        let word = MAKES_JSON.iter().find(|word| code.contains(**word));
+        word.map(|word| format!("`{word}` belongs to `json_text`"))
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
 #[test]
 fn the_policy_and_the_conversation_know_neither_files_nor_clocks() {
     let problems = find_violations(|source, code| {

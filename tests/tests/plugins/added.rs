@@ -140,7 +140,8 @@ fn somebody_at_the_terminal_is_asked_and_only_a_yes_adds_it() {
         terminal.type_keys("\n");
         let screen = || terminal.raw_output();
         assert!(screen().contains("Harmless.\\u{1b}[2K"), "{}", screen());
-        terminal.wait_for_output("Add this plugin as echo? [y/N]");
+        terminal.wait_for_output("Add this plugin as echo?");
+        terminal.wait_for_output("[y/N]");
         terminal.type_keys(answer);
         assert_eq!(
             (terminal.wait_for_exit(), stored_files(&home).len()),

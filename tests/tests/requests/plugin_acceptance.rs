@@ -10,7 +10,7 @@ use cofferdam_tests::terminal::TestTerminal;
 use super::new_home;
 
 /// A plugin with a tool that answers with its argument `text`.
-fn echo_plugin(home: &TestHome, file: &str, tool: &GuestTool) -> PathBuf {
+pub(crate) fn echo_plugin(home: &TestHome, file: &str, tool: &GuestTool) -> PathBuf {
     let path = home.path().join(file);
     std::fs::write(&path, TestGuest::from_file("good").with_tools([tool.clone()]).component())
         .expect("it can be written");

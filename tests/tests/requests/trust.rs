@@ -36,6 +36,27 @@ fn trust_is_for_somebody_who_has_seen_the_file() {
 }
 
 #[test]
+fn a_file_that_changes_during_the_question_is_not_called_trusted() {
+    let home = new_home();
+    home.write_file(PROJECT, "[commands]\nallow = [\"make *\"]\n");
+    for new_text in ["[commands]\nallow = [\"*\"]\n", "no policy"] {
+        let mut terminal = TestTerminal::start(&home.command(&["trust"]), None);
+        terminal.wait_for_output("allow = [\"make *\"]");
+        terminal.wait_for_output("[y/N]");
+        home.write_file(PROJECT, new_text);
+        terminal.type_keys("y\n");
+        terminal.wait_for_output("Trusted only with the content that you approved");
+        terminal.wait_for_output("The file has changed meanwhile, so it is not trusted now.");
+        assert_eq!(terminal.wait_for_exit(), 1, "{}", terminal.raw_output());
+        assert!(!terminal.raw_output().contains("current content"));
+        assert_eq!(home.run(&["trust", "--show"]).exit_code, 1);
+        // The content that was shown is trusted as soon as it is back.
+        home.write_file(PROJECT, "[commands]\nallow = [\"make *\"]\n");
+        assert_eq!(home.run(&["trust", "--show"]).exit_code, 0);
+    }
+}
+
+#[test]
 fn trust_without_a_terminal_names_the_content() {
     let home = new_home();
     let ran = home.run(&["trust"]);

@@ -8,9 +8,9 @@ use super::args::AuditFormat;
 use super::warn_errors;
 use crate::error::CommandResult;
 use crate::exit;
+use crate::json_text::json_line;
 use crate::print::print_line;
 use cofferdam::audit::{InspectedLog, to_ocsf};
-use cofferdam::terminal_escape;
 
 pub(super) fn run(logs: &[InspectedLog], format: AuditFormat) -> CommandResult {
     for log in logs {
@@ -21,7 +21,7 @@ pub(super) fn run(logs: &[InspectedLog], format: AuditFormat) -> CommandResult {
                 AuditFormat::Ocsf => to_ocsf(&log.name, &principal, hash, record),
             };
             for event in events {
-                if !print_line(&terminal_escape::escape_json(&event.to_string())) {
+                if !print_line(&json_line(&event)) {
                     return Ok(ExitCode::from(exit::FAILURE));
                 }
             }

@@ -1,6 +1,7 @@
 //! Audit records as text for `cofferdam audit show`.
 
 use super::command_text;
+use crate::json_text::json_line;
 use cofferdam::audit::{
     ApprovedScope, AuditRecord, CallEndRecord, CommandEnd, CommandRun, ContactsRecord,
     DecisionAuthority, EffectRecord, PathChangeRecord, RecordKind, SettingChange, TouchedRecord,
@@ -116,7 +117,7 @@ fn describe_effect(effect: &EffectRecord) -> String {
 
 /// Describes a part of a record that has no text of its own, so that no record is hidden.
 fn describe_as_json(part: &impl Serialize) -> String {
-    serde_json::to_string(part).unwrap_or_else(|error| format!("a record without a text: {error}"))
+    json_line(part)
 }
 
 fn describe_path_change(change: &PathChangeRecord) -> String {

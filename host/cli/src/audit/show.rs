@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use super::{record_text, warn_errors};
 use crate::error::CommandResult;
 use crate::exit;
+use crate::json_text::json_line;
 use crate::print::print_line;
 use cofferdam::audit::{AuditRecord, InspectedLog, RecordKind};
 use cofferdam::terminal_escape;
@@ -24,9 +25,7 @@ pub(super) fn run(logs: &[InspectedLog], tool: Option<&str>, as_json: bool) -> C
         }
         if as_json {
             for index in selected {
-                print_line(&terminal_escape::escape_json(
-                    &Value::Object(log.record_with_hash(index)).to_string(),
-                ));
+                print_line(&json_line(&log.record_with_hash(index)));
             }
             continue;
         }
@@ -42,9 +41,7 @@ pub(super) fn run(logs: &[InspectedLog], tool: Option<&str>, as_json: bool) -> C
                 Some(record) => record_text::describe_record(record, &records)
                     .map(|text| (format_time(&record.at), text)),
                 // A record kind of another version is printed as JSON.
-                None => {
-                    Some(("?".to_owned(), Value::Object(log.records[index].clone()).to_string()))
-                }
+                None => Some(("?".to_owned(), json_line(&log.records[index]))),
             };
             if let Some((time, text)) = described {
                 print_line(&format!(

@@ -14,6 +14,7 @@ use super::{format_notice, format_reply};
 use crate::args::SessionChoice;
 use crate::context::model_settings;
 use crate::error::CliError;
+use crate::json_text::redacted_json_page;
 use crate::policy_checks::{check_sessions_allowed, open_model};
 use crate::{diff, sessions, tools};
 use cofferdam::host::SessionRecord;
@@ -207,10 +208,7 @@ impl ChatSession<'_> {
             None => {
                 let redact = self.context.prepared.redactor();
                 let json = serde_json::json!({"transcript": self.session.transcript()});
-                (
-                    terminal_escape::escape_json(&redact(&format!("{json:#}"))),
-                    "conversation".to_owned(),
-                )
+                (redacted_json_page(&json, redact), "conversation".to_owned())
             }
         };
         let path = path.unwrap_or_else(|| format!("cofferdam-{name}.json").into());

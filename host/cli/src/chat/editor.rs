@@ -127,7 +127,7 @@ pub(super) struct PromptLine {
 
 impl Prompt for PromptLine {
     fn render_prompt_left(&self) -> Cow<'_, str> {
-        let width = wrap::terminal_size().0.saturating_sub(1);
+        let width = wrap::terminal_size().columns.saturating_sub(1);
         Cow::Owned(format!("{}\n", style(wrap::truncate(&self.status, width)).dim().for_stderr()))
     }
 

@@ -167,25 +167,30 @@ impl RequestKeys<'_> {
         }
     }
 
-    /// Starts reading the answer to a page that has just been shown. Discards keys until no key was
-    /// pressed for `settle`, except a key that rejects.
-    pub(super) fn dialog_keys(
-        &mut self,
-        settle: Duration,
-        is_over: &dyn Fn() -> bool,
-    ) -> io::Result<DialogKeyboard<'_>> {
-        let early = match &mut *self.0 {
-            KeyboardOwner::Raw(_) => drop_until_quiet(next, settle, is_over)?,
-            KeyboardOwner::Lines(lines) => {
-                lines.discard_typed(settle, is_over);
-                None
-            }
-        };
-        Ok(DialogKeyboard { keyboard: self.0, early })
+    /// Starts reading the answer to a question.
+    pub(super) fn dialog_keys(&mut self) -> DialogKeyboard<'_> {
+        DialogKeyboard { keyboard: self.0, early: None }
     }
 }
 
 impl DialogKeyboard<'_> {
+    /// Discards keys until no key was pressed for `settle`, except a key that rejects. Called for
+    /// each page that has just been shown.
+    pub(super) fn discard_typed(
+        &mut self,
+        settle: Duration,
+        is_over: &dyn Fn() -> bool,
+    ) -> io::Result<()> {
+        match &mut *self.keyboard {
+            KeyboardOwner::Raw(_) => {
+                let early = drop_until_quiet(next, settle, is_over)?;
+                self.early = early.or(self.early.take());
+            }
+            KeyboardOwner::Lines(lines) => lines.discard_typed(settle, is_over),
+        }
+        Ok(())
+    }
+
     /// Returns the next key that arrives within `timeout`.
     pub(super) fn next_key(&mut self, timeout: Duration) -> io::Result<Option<KeyPress>> {
         if let Some(early) = self.early.take() {

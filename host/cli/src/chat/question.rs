@@ -13,18 +13,19 @@ use super::edit_line::EditLine;
 use super::keyboard::{DialogKeyboard, KeyPress, RequestKeys};
 use super::view::{ChatStatusArea, ChatView};
 use crate::dialog::{
-    CHAT_DURATION, DialogChoice, GUIDANCE_PROMPT, OfferedChoices, PagingChoice, describe,
+    CHAT_DURATION, DialogChoice, GUIDANCE_PROMPT, OfferedChoices, approval_rules, describe,
     describe_sandbox,
 };
+use crate::pages::PagedText;
+use crate::paging::{QuestionTerminal, TypedAnswer, ask_in_pages};
 use crate::settle::SETTLE;
-use crate::wrap;
+use crate::wrap::{self, TerminalSize};
 use cofferdam::policy::ApprovalQuestion;
 use cofferdam::sandbox::CommandSandbox;
 use cofferdam::tools::{ApprovalAnswer, Approver};
 
 /// Interval at which the dialog checks whether the question is still open.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-const CHOICE_PROMPT: &str = "> ";
 /// Empty prompt, shown while keys are discarded.
 const NOT_YET: &str = "";
 const LINE_PROMPT: &str = "| ";
@@ -85,16 +86,20 @@ pub(super) fn ask_user(
     // The file with the full diff exists while `described` does.
     let described = describe(&pending.question, CHAT_DURATION, &pending.sandbox);
     let is_over = || is_over() || pending.answer.is_closed();
-    let pages = described.pages.layout(wrap::terminal_size());
-    let answer = ask(keys, view, &pages, offered, &is_over);
+    let mut question = ChatQuestion { dialog: keys.dialog_keys(), view, is_over: &is_over };
+    let answer = question.ask(&described.pages, offered);
     view.set_status_area(ChatStatusArea::Running);
     let result = match answer {
-        Ok(Some(answer)) => {
+        Ok(TypedAnswer::Answer(answer)) => {
             // The call may have been cancelled just now.
             let _ = pending.answer.send(answer);
             return Ok(());
         }
-        Ok(None) => Ok(()),
+        Ok(TypedAnswer::Rejected) => {
+            let _ = pending.answer.send(ApprovalAnswer::No { guidance: None });
+            return Ok(());
+        }
+        Ok(TypedAnswer::Cancelled) => Ok(()),
         Err(error) => Err(error),
     };
     if !pending.answer.is_closed() {
@@ -103,152 +108,96 @@ pub(super) fn ask_user(
     result
 }
 
-/// Shows the pages one by one and reads the answer after the last one. Keys typed before a page was
-/// readable do not count.
-fn ask(
-    keys: &mut RequestKeys<'_>,
-    view: &ChatView,
-    pages: &[String],
-    offered: OfferedChoices,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<Option<ApprovalAnswer>> {
-    for (n, page) in pages.iter().enumerate() {
-        view.set_status_area(ChatStatusArea::Asking {
-            prompt: NOT_YET,
-            answer: EditLine::default(),
-        });
-        view.print_dialog_line(page);
-        let mut dialog = keys.dialog_keys(SETTLE, is_over)?;
-        if n + 1 == pages.len() {
-            return read_answer(&mut dialog, view, offered, is_over);
-        }
-        match read_page_step(&mut dialog, view, is_over)? {
-            DialogPageStep::Choice(PagingChoice::More) => {}
-            DialogPageStep::Choice(PagingChoice::No) => {
-                return reject(&mut dialog, view, offered, is_over);
-            }
-            DialogPageStep::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
-            DialogPageStep::Cancelled => return Ok(None),
-        }
-    }
-    Ok(Some(ApprovalAnswer::No { guidance: None }))
+/// An open question in the chat.
+struct ChatQuestion<'a> {
+    dialog: DialogKeyboard<'a>,
+    view: &'a ChatView,
+    is_over: &'a dyn Fn() -> bool,
 }
 
-/// The result of a page that is not the last one.
-enum DialogPageStep {
-    Choice(PagingChoice),
-    Rejected,
-    Cancelled,
-}
-
-fn read_page_step(
-    dialog: &mut DialogKeyboard<'_>,
-    view: &ChatView,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<DialogPageStep> {
-    loop {
-        match read_typed_line(dialog, view, CHOICE_PROMPT, is_over)? {
-            TypedAnswer::Line(line) => match PagingChoice::parse(&line) {
-                Ok(turn) => return Ok(DialogPageStep::Choice(turn)),
-                Err(hint) => view.print_dialog_line(hint),
-            },
-            TypedAnswer::Rejected => return Ok(DialogPageStep::Rejected),
-            TypedAnswer::Cancelled => return Ok(DialogPageStep::Cancelled),
-        }
-    }
-}
-
-fn read_answer(
-    dialog: &mut DialogKeyboard<'_>,
-    view: &ChatView,
-    offered: OfferedChoices,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<Option<ApprovalAnswer>> {
-    loop {
-        let choice = match read_typed_line(dialog, view, CHOICE_PROMPT, is_over)? {
-            TypedAnswer::Line(choice) => choice,
-            TypedAnswer::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
-            TypedAnswer::Cancelled => return Ok(None),
+impl ChatQuestion<'_> {
+    fn ask(
+        &mut self,
+        text: &PagedText,
+        offered: OfferedChoices,
+    ) -> io::Result<TypedAnswer<ApprovalAnswer>> {
+        let parse = |line: &str| DialogChoice::parse(line, offered);
+        let choice = match ask_in_pages(text, self, approval_rules(&parse))? {
+            TypedAnswer::Answer(choice) => choice,
+            TypedAnswer::Rejected => return Ok(TypedAnswer::Rejected),
+            TypedAnswer::Cancelled => return Ok(TypedAnswer::Cancelled),
         };
-        match DialogChoice::parse(&choice, offered) {
-            Ok(DialogChoice::Yes) => return Ok(Some(ApprovalAnswer::Yes)),
-            Ok(DialogChoice::YesForScope) => return Ok(Some(ApprovalAnswer::YesForScope)),
-            Ok(DialogChoice::YesAlways) => return Ok(Some(ApprovalAnswer::YesAlways)),
-            Ok(DialogChoice::No) => return reject(dialog, view, offered, is_over),
-            Err(hint) => view.print_dialog_line(hint),
-        }
+        Ok(TypedAnswer::Answer(match choice {
+            DialogChoice::Yes => ApprovalAnswer::Yes,
+            DialogChoice::YesForScope => ApprovalAnswer::YesForScope,
+            DialogChoice::YesAlways => ApprovalAnswer::YesAlways,
+            // The user's instructions count where they can have an effect.
+            DialogChoice::No if offered.has_guidance => return self.read_guidance(),
+            DialogChoice::No => ApprovalAnswer::No { guidance: None },
+        }))
     }
-}
 
-/// Returns the rejection, with the user's instructions where they can have an effect.
-fn reject(
-    dialog: &mut DialogKeyboard<'_>,
-    view: &ChatView,
-    offered: OfferedChoices,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<Option<ApprovalAnswer>> {
-    if offered.has_guidance {
-        read_guidance(dialog, view, is_over)
-    } else {
-        Ok(Some(ApprovalAnswer::No { guidance: None }))
-    }
-}
-
-fn read_guidance(
-    dialog: &mut DialogKeyboard<'_>,
-    view: &ChatView,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<Option<ApprovalAnswer>> {
-    view.print_dialog_line(GUIDANCE_PROMPT);
-    let mut lines = Vec::new();
-    loop {
-        match read_typed_line(dialog, view, LINE_PROMPT, is_over)? {
-            TypedAnswer::Line(line) if !line.trim().is_empty() => lines.push(line),
-            TypedAnswer::Line(_) => break,
-            TypedAnswer::Rejected => return Ok(Some(ApprovalAnswer::No { guidance: None })),
-            TypedAnswer::Cancelled => return Ok(None),
-        }
-    }
-    Ok(Some(ApprovalAnswer::No { guidance: (!lines.is_empty()).then(|| lines.join("\n")) }))
-}
-
-enum TypedAnswer {
-    Line(String),
-    /// Esc or Ctrl-C was pressed.
-    Rejected,
-    /// The call no longer waits for an answer.
-    Cancelled,
-}
-
-fn read_typed_line(
-    dialog: &mut DialogKeyboard<'_>,
-    view: &ChatView,
-    prompt: &'static str,
-    is_over: &dyn Fn() -> bool,
-) -> io::Result<TypedAnswer> {
-    let mut line = EditLine::default();
-    dialog.show_prompt(prompt);
-    loop {
-        view.set_status_area(ChatStatusArea::Asking { prompt, answer: line.clone() });
-        if is_over() {
-            return Ok(TypedAnswer::Cancelled);
-        }
-        match dialog.next_key(POLL_INTERVAL)? {
-            Some(KeyPress::Enter) => {
-                for (n, part) in line.text().split('\n').enumerate().filter(|_| !dialog.has_echo())
-                {
-                    let prompt = if n == 0 { prompt } else { "  " };
-                    view.print_dialog_line(&format!(
-                        "{prompt}{}",
-                        cofferdam::terminal_escape::escape_text(part)
-                    ));
-                }
-                return Ok(TypedAnswer::Line(line.take()));
+    fn read_guidance(&mut self) -> io::Result<TypedAnswer<ApprovalAnswer>> {
+        self.view.print_dialog_line(GUIDANCE_PROMPT);
+        let mut lines = Vec::new();
+        loop {
+            match self.read_line(LINE_PROMPT)? {
+                TypedAnswer::Answer(line) if !line.trim().is_empty() => lines.push(line),
+                TypedAnswer::Answer(_) => break,
+                TypedAnswer::Rejected => return Ok(TypedAnswer::Rejected),
+                TypedAnswer::Cancelled => return Ok(TypedAnswer::Cancelled),
             }
-            Some(KeyPress::Escape | KeyPress::Interrupt) => return Ok(TypedAnswer::Rejected),
-            Some(KeyPress::Edit(edit)) => line.apply(edit),
-            Some(KeyPress::Up | KeyPress::CycleMode | KeyPress::EndOfInput | KeyPress::Resized)
-            | None => {}
+        }
+        let guidance = (!lines.is_empty()).then(|| lines.join("\n"));
+        Ok(TypedAnswer::Answer(ApprovalAnswer::No { guidance }))
+    }
+
+    fn show_input(&self, prompt: &'static str, answer: EditLine) {
+        self.view.set_status_area(ChatStatusArea::Asking { prompt, answer });
+    }
+}
+
+impl QuestionTerminal for ChatQuestion<'_> {
+    fn size(&self) -> TerminalSize {
+        wrap::terminal_size()
+    }
+
+    fn show_page(&mut self, page: &str) -> io::Result<()> {
+        self.show_input(NOT_YET, EditLine::default());
+        self.view.print_dialog_line(page);
+        self.dialog.discard_typed(SETTLE, self.is_over)
+    }
+
+    fn show_hint(&mut self, hint: &str) {
+        self.view.print_dialog_line(hint);
+    }
+
+    fn read_line(&mut self, prompt: &'static str) -> io::Result<TypedAnswer<String>> {
+        let mut line = EditLine::default();
+        self.dialog.show_prompt(prompt);
+        loop {
+            self.show_input(prompt, line.clone());
+            if (self.is_over)() {
+                return Ok(TypedAnswer::Cancelled);
+            }
+            match self.dialog.next_key(POLL_INTERVAL)? {
+                Some(KeyPress::Enter) => {
+                    if !self.dialog.has_echo() {
+                        for (n, part) in line.text().split('\n').enumerate() {
+                            let prompt = if n == 0 { prompt } else { "  " };
+                            let part = cofferdam::terminal_escape::escape_text(part);
+                            self.view.print_dialog_line(&format!("{prompt}{part}"));
+                        }
+                    }
+                    return Ok(TypedAnswer::Answer(line.take()));
+                }
+                Some(KeyPress::Escape | KeyPress::Interrupt) => return Ok(TypedAnswer::Rejected),
+                Some(KeyPress::Edit(edit)) => line.apply(edit),
+                Some(
+                    KeyPress::Up | KeyPress::CycleMode | KeyPress::EndOfInput | KeyPress::Resized,
+                )
+                | None => {}
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use super::prose::{ProseTextStyle, ProseWriter};
 use super::screen::{ChatScreen, LiveRows};
 use crate::print::print_line;
 use crate::render::lines::{self, FinishedCall};
-use crate::wrap;
+use crate::wrap::{self, TerminalSize};
 use cofferdam::agent::events::{AgentEvent, ContextFitting, Observer};
 use cofferdam::agent::ports::ResponseDelta;
 use cofferdam::conversation::{AssistantTurn, TokenUsage};
@@ -272,7 +272,7 @@ impl ViewState {
     fn print_wrapped(&mut self, line: &str) {
         match self.render_mode {
             ChatRenderMode::Drawn => {
-                self.print_line(wrap::wrap_text(line, wrap::terminal_size().0))
+                self.print_line(wrap::wrap_text(line, wrap::terminal_size().columns))
             }
             ChatRenderMode::Plain => self.print_line(line.to_owned()),
         }
@@ -300,7 +300,7 @@ impl ViewState {
     /// Returns the maximum width of a row of text.
     fn columns(&self) -> usize {
         match self.render_mode {
-            ChatRenderMode::Drawn => wrap::terminal_size().0,
+            ChatRenderMode::Drawn => wrap::terminal_size().columns,
             ChatRenderMode::Plain => usize::MAX,
         }
     }
@@ -335,7 +335,7 @@ impl ViewState {
         if !force && !self.screen.is_redraw_due(now) {
             return;
         }
-        let (columns, height) = wrap::terminal_size();
+        let TerminalSize { columns, rows: height } = wrap::terminal_size();
         match self.status_area {
             ChatStatusArea::Idle => self.screen.clear(columns),
             ChatStatusArea::Running | ChatStatusArea::Stopping | ChatStatusArea::Asking { .. } => {

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use crate::error::CommandResult;
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::policy::{Grants, Tier};
 use cofferdam::sandbox::{DeclaredTool, HostEnvironment, LoadedPlugin};
@@ -16,7 +17,7 @@ use cofferdam::terminal_escape;
 pub(super) fn run(environment: &HostEnvironment, file: &Path, as_json: bool) -> CommandResult {
     let (_, plugin) = super::load_plugin(environment, file)?;
     let text = if as_json {
-        terminal_escape::escape_json(&format!("{:#}", to_json(&plugin)))
+        json_page(&to_json(&plugin))
     } else {
         describe_plugin(&file.display().to_string(), &plugin)
     };

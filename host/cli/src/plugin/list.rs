@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::args::CommonArgs;
 use crate::context::AppContext;
 use crate::error::CommandResult;
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::plugins::{AcceptanceStatus, AcceptedPlugins, PluginStore};
 use cofferdam::terminal_escape;
@@ -26,10 +27,7 @@ pub(super) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
         .collect();
     if as_json {
         let plugins: Vec<_> = listed.iter().map(ListedPlugin::to_json).collect();
-        print_line(&terminal_escape::escape_json(&format!(
-            "{:#}",
-            json!({"plugins": plugins, "lock": store.lock_file_path()})
-        )));
+        print_line(&json_page(&json!({"plugins": plugins, "lock": store.lock_file_path()})));
     } else if listed.is_empty() {
         print_line("There are no plugins. `cofferdam plugin add FILE` adds one.");
     } else {

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::args::ExplainArgs;
 use super::enclosure::{apply_network, apply_sandbox};
 use super::missing_permission::{missing_capability, path_protection};
 use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
+use crate::json_text::json_line;
 use crate::print::print_line;
 use crate::{context, exit};
 use cofferdam::config::resolve_links;
@@ -86,7 +87,7 @@ pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
         .collect();
     for action_report in &action_report {
         print_line(&if args.json {
-            terminal_escape::escape_json(&to_json(tool, action_report))
+            json_line(&to_json(tool, action_report))
         } else {
             describe(tool, action_report)
         });
@@ -398,7 +399,7 @@ fn describe(tool: &CatalogTool, action_report: &ExplanationReport) -> String {
     terminal_escape::escape_text(&text)
 }
 
-fn to_json(tool: &CatalogTool, action_report: &ExplanationReport) -> String {
+fn to_json(tool: &CatalogTool, action_report: &ExplanationReport) -> Value {
     let ExplanationReport {
         action: act,
         verdict,
@@ -415,5 +416,5 @@ fn to_json(tool: &CatalogTool, action_report: &ExplanationReport) -> String {
     if let Some(note) = note {
         all["note"] = json!(note);
     }
-    all.to_string()
+    all
 }

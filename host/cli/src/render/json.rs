@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::EventRenderer;
+use crate::json_text::json_line;
 use crate::spending::SpentTotals;
 use cofferdam::agent::events::{AgentEvent, ContextFitting, DeniedCallSummary};
 use cofferdam::agent::ports::{ModelInfo, ResponseDelta};
@@ -127,8 +128,7 @@ pub(crate) fn not_started(exit_code: u8, error: &str) -> String {
         calls: Vec::new(),
         spent: SpentTotals::zero(),
     };
-    // Serializing numbers, strings and lists cannot fail.
-    serde_json::to_string(&report).unwrap_or_default()
+    json_line(&report)
 }
 
 /// Converts the events of a run to JSON lines.

@@ -86,7 +86,7 @@ impl Observer for EventRenderer {
             OutputStyle::StreamJson(calls, lines) => {
                 calls.extend(CallSummary::from_event(event));
                 if let Some(line) = lines.event_line(event) {
-                    super::print::print_line(&line.to_string());
+                    super::print::print_line(&super::json_text::json_line(&line));
                 }
             }
         }

@@ -40,7 +40,9 @@ impl TextRenderer {
             spinner
         });
         Self {
-            live: std::io::stdout().is_terminal().then(|| WordWrap::new(wrap::terminal_size().0)),
+            live: std::io::stdout()
+                .is_terminal()
+                .then(|| WordWrap::new(wrap::terminal_size().columns)),
             spinner,
             running: Vec::new(),
             streamed_text: String::new(),

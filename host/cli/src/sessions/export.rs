@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use crate::error::{CliError, CommandResult};
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::conversation::Transcript;
 use cofferdam::session::{JournalHeader, StoredSession};
-use cofferdam::terminal_escape;
 
 /// The header, including keys that this version does not know, and the transcript.
 #[derive(Serialize)]
@@ -27,7 +27,5 @@ pub(super) fn run(entry: &StoredSession) -> CommandResult {
 pub(crate) fn export_json(entry: &StoredSession) -> Result<String, CliError> {
     let saved = entry.load()?;
     let export = SessionExport { header: saved.header.as_ref(), transcript: &saved.transcript };
-    let text =
-        serde_json::to_string_pretty(&export).map_err(|error| CliError::new(error.to_string()))?;
-    Ok(terminal_escape::escape_json(&text))
+    Ok(json_page(&export))
 }

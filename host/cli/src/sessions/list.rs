@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::{format_local_time, outcome_label, summary_json, workspace_path};
 use crate::error::CommandResult;
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::session::StoredSession;
 use cofferdam::terminal_escape;
@@ -65,8 +66,5 @@ fn format_json(entries: &[StoredSession]) -> String {
         Ok(saved) => summary_json(entry, &saved),
         Err(problem) => json!({"id": entry.id, "problem": problem.to_string()}),
     };
-    terminal_escape::escape_json(&format!(
-        "{:#}",
-        json!({"sessions": entries.iter().map(one).collect::<Vec<_>>()})
-    ))
+    json_page(&json!({"sessions": entries.iter().map(one).collect::<Vec<_>>()}))
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use super::{format_local_time, request_totals, summary_json, workspace_path};
 use crate::error::CommandResult;
+use crate::json_text::json_page;
 use crate::print::print_line;
 use crate::render::count_noun;
 use crate::spending::SpentTotals;
@@ -29,7 +30,7 @@ fn requests_json(entry: &StoredSession, saved: &SavedSession) -> String {
         .zip(request_totals(saved))
         .map(|(request, spent)| json!(RequestUsage { request, spent }))
         .collect();
-    terminal_escape::escape_json(&format!("{all:#}"))
+    json_page(&all)
 }
 
 /// A request with its usage and cost.

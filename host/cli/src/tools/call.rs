@@ -10,6 +10,7 @@ use crate::args::{CommonArgs, ModelArgs, OutputFormat, ToolCallArgs};
 use crate::context;
 use crate::dialog::TerminalDialog;
 use crate::error::{CliError, CommandResult};
+use crate::json_text::json_line;
 use crate::print::{eprint_line, print_line, print_text};
 use crate::render::EventRenderer;
 use crate::{exit, interrupt, stdin};
@@ -35,16 +36,13 @@ pub(super) fn run(
 
 /// Returns the JSON for a call that was not made, with the same fields as any other.
 pub(crate) fn not_made(tool: Option<&str>, error: &str) -> String {
-    terminal_escape::escape_json(
-        &serde_json::json!({
-            "tool": tool,
-            "status": "not-started",
-            "content": [],
-            "structured": null,
-            "error": error,
-        })
-        .to_string(),
-    )
+    json_line(&serde_json::json!({
+        "tool": tool,
+        "status": "not-started",
+        "content": [],
+        "structured": null,
+        "error": error,
+    }))
 }
 
 fn make(
@@ -85,7 +83,7 @@ fn make(
             "structured": outcome.structured,
             "error": null,
         });
-        print_line(&terminal_escape::escape_json(&all.to_string()));
+        print_line(&json_line(&all));
     } else {
         print_result(&outcome.text(), outcome.status());
     }

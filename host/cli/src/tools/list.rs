@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::args::CommonArgs;
 use crate::context;
 use crate::error::CommandResult;
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::sandbox::InstanceAllocation;
 use cofferdam::terminal_escape;
@@ -80,5 +81,5 @@ fn format_json(catalog: &ToolCatalog) -> String {
             })
         })
         .collect();
-    terminal_escape::escape_json(&format!("{:#}", json!({"tools": tools, "refused": refused})))
+    json_page(&json!({"tools": tools, "refused": refused}))
 }

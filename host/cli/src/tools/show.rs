@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::args::CommonArgs;
 use crate::context;
 use crate::error::{CliError, CommandResult};
+use crate::json_text::json_page;
 use crate::print::print_line;
 use cofferdam::policy::CapName;
 use cofferdam::sandbox::InstanceAllocation;
@@ -35,13 +36,7 @@ pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResu
     }
     let shown: Vec<String> = tools
         .iter()
-        .map(|tool| {
-            if as_json {
-                terminal_escape::escape_json(&format!("{:#}", to_json(tool)))
-            } else {
-                describe_tool(tool)
-            }
-        })
+        .map(|tool| if as_json { json_page(&to_json(tool)) } else { describe_tool(tool) })
         .collect();
     print_line(&shown.join("\n\n"));
     Ok(ExitCode::SUCCESS)

@@ -1,76 +1,22 @@
-//! The approval dialog at a terminal, read line by line (R-38).
+//! The text of a question: what the call would do, and the choices.
 
-use std::io::BufRead;
-use std::sync::{Arc, Mutex};
-
-use futures_util::future::BoxFuture;
-
-use super::pages::PagedText;
-use super::print::{eprint_line, eprint_text};
-use super::render::EventRenderer;
-use super::settle::{AskingTerminal, SETTLE};
-use super::{changes, wrap};
+use super::choices::{DialogChoice, OfferedChoices};
+use crate::changes;
+use crate::pages::PagedText;
+use crate::paging::PagingChoice;
 use cofferdam::policy::{ApprovalQuestion, Effect};
 use cofferdam::sandbox::{self, CommandSandbox};
 use cofferdam::terminal_escape;
-use cofferdam::tools::{ApprovalAnswer, Approver};
-
-/// An approver that asks at the terminal of this process.
-pub(super) struct TerminalDialog {
-    renderer: Arc<EventRenderer>,
-    commands: Arc<CommandSandbox>,
-    /// The terminal, shared by all questions.
-    terminal: Arc<Mutex<AskingTerminal>>,
-}
-
-impl TerminalDialog {
-    /// Opens the terminal for questions. Returns `None` if standard error is not a terminal or
-    /// `/dev/tty` cannot be opened.
-    pub(super) fn open(
-        renderer: &Arc<EventRenderer>,
-        commands: &Arc<CommandSandbox>,
-    ) -> Option<Arc<dyn Approver>> {
-        let terminal = Arc::new(Mutex::new(AskingTerminal::of_this_process(SETTLE)?));
-        Some(Arc::new(Self {
-            renderer: Arc::clone(renderer),
-            commands: Arc::clone(commands),
-            terminal,
-        }))
-    }
-}
-
-impl Approver for TerminalDialog {
-    fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer> {
-        Box::pin(async move {
-            let _quiet = self.renderer.pause();
-            // A diff that was cut is whole in a file for as long as the question is open.
-            let described =
-                describe(question, REQUEST_DURATION, &describe_sandbox(question, &self.commands));
-            let (pages, offered) =
-                (described.pages.layout(wrap::terminal_size()), OfferedChoices::of(question));
-            let terminal = Arc::clone(&self.terminal);
-            // If the question is dropped meanwhile, its thread ends without an answer.
-            let open = Arc::new(());
-            let watched = Arc::downgrade(&open);
-            let is_over = move || watched.strong_count() == 0;
-            let answer =
-                tokio::task::spawn_blocking(move || ask_user(&terminal, &pages, offered, &is_over));
-            let answer = answer.await.unwrap_or(ApprovalAnswer::No { guidance: None });
-            drop(open);
-            answer
-        })
-    }
-}
 
 /// The characters of a background command that are shown with its input.
 const MAX_SHOWN_LINE_LEN: usize = 200;
 
 /// How long "don't ask again" applies, as a part of the choice.
-pub(super) const REQUEST_DURATION: &str = "in this request";
-pub(super) const CHAT_DURATION: &str = "in this chat";
+pub(crate) const REQUEST_DURATION: &str = "in this request";
+pub(crate) const CHAT_DURATION: &str = "in this chat";
 
 /// Describes the sandbox of the command in question, and what it lacks; empty for other questions.
-pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
+pub(crate) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSandbox) -> String {
     match question.effect {
         Effect::Command { .. } => commands.describe_access(),
         Effect::Input { .. }
@@ -82,105 +28,16 @@ pub(super) fn describe_sandbox(question: &ApprovalQuestion, commands: &CommandSa
     }
 }
 
-/// The prompt for guidance after a rejection.
-pub(super) const GUIDANCE_PROMPT: &str = concat!(
-    "What should it do instead? An empty line sends your text; ",
-    "an empty first line ends the request.",
-);
-
-/// The choice of a typed answer. All dialogs share this table, so a digit means the same everywhere
-/// (R-128). Other input repeats the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum DialogChoice {
-    Yes,
-    YesForScope,
-    No,
-    YesAlways,
-}
-
-/// The choices of a question besides yes and no.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OfferedChoices {
-    pub(super) has_scope: bool,
-    pub(super) has_always: bool,
-    /// Whether a rejection may come with instructions for the model.
-    pub(super) has_guidance: bool,
-}
-
-impl OfferedChoices {
-    pub(super) fn of(question: &ApprovalQuestion) -> Self {
-        Self {
-            has_scope: question.scope.is_some(),
-            has_always: question.lasting.is_some(),
-            // After a rejected connection, the command goes on.
-            has_guidance: !matches!(question.effect, Effect::Connect { .. }),
-        }
-    }
-}
-
-impl DialogChoice {
-    /// Parses the answer that the user typed.
-    ///
-    /// # Errors
-    ///
-    /// The hint to show, if the answer is not one of the offered choices.
-    pub(super) fn parse(line: &str, offered: OfferedChoices) -> Result<Self, &'static str> {
-        match line.trim() {
-            "1" => Ok(Self::Yes),
-            "2" if offered.has_scope => Ok(Self::YesForScope),
-            "3" => Ok(Self::No),
-            "4" if offered.has_always => Ok(Self::YesAlways),
-            _ => Err(Self::help(offered)),
-        }
-    }
-
-    /// Returns the hint that lists the valid choices.
-    fn help(offered: OfferedChoices) -> &'static str {
-        match (offered.has_scope, offered.has_always) {
-            (true, true) => "Type 1, 2, 3 or 4, and Enter.",
-            (true, false) => "Type 1, 2 or 3, and Enter.",
-            (false, true) => "Type 1, 3 or 4, and Enter.",
-            (false, false) => "Type 1 or 3, and Enter.",
-        }
-    }
-}
-
-/// The choice on a page that is not the last one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum PagingChoice {
-    More,
-    No,
-}
-
-impl PagingChoice {
-    /// The hint below such a page.
-    const HELP: &str = "Enter shows more; 3 rejects";
-
-    /// Parses a typed line. No input approves, because the rest of the question is still unseen
-    /// (R-42).
-    ///
-    /// # Errors
-    ///
-    /// A hint for the user, if the line is neither choice.
-    pub(super) fn parse(line: &str) -> Result<Self, &'static str> {
-        match line.trim() {
-            "" => Ok(Self::More),
-            "3" => Ok(Self::No),
-            _ => Err("There are more pages. Press Enter to see them, or type 3 to reject."),
-        }
-    }
-}
-
 /// A question formatted for display.
-pub(super) struct DescribedQuestion {
-    pub(super) pages: PagedText,
+pub(crate) struct DescribedQuestion {
+    pub(crate) pages: PagedText,
     /// The file with the full diff; dropping this deletes it.
     _full_diff_file: Option<tempfile::NamedTempFile>,
 }
 
 /// Formats a question, escaped and in full. `how_long` is the duration of "don't ask again";
 /// `sandbox` describes the sandbox of a command.
-pub(super) fn describe(
+pub(crate) fn describe(
     question: &ApprovalQuestion,
     how_long: &str,
     sandbox: &str,
@@ -272,76 +129,11 @@ fn escape_full_name(name: &str) -> String {
     terminal_escape::escape_name(name, usize::MAX)
 }
 
-fn ask_user(
-    terminal: &Mutex<AskingTerminal>,
-    pages: &[String],
-    offered: OfferedChoices,
-    is_over: &dyn Fn() -> bool,
-) -> ApprovalAnswer {
-    let mut terminal = terminal.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    for (n, page) in pages.iter().enumerate() {
-        terminal.show(page);
-        let mut input = terminal.input_until(is_over);
-        if n + 1 < pages.len() && read_page_choice(&mut input) == PagingChoice::No {
-            return reject(&mut input, offered);
-        }
-    }
-    let input = &mut terminal.input_until(is_over);
-    loop {
-        eprint_text("> ");
-        let Some(line) = read_line(input) else { return ApprovalAnswer::No { guidance: None } };
-        match DialogChoice::parse(&line, offered) {
-            Ok(DialogChoice::Yes) => return ApprovalAnswer::Yes,
-            Ok(DialogChoice::YesForScope) => return ApprovalAnswer::YesForScope,
-            Ok(DialogChoice::YesAlways) => return ApprovalAnswer::YesAlways,
-            Ok(DialogChoice::No) => return reject(input, offered),
-            Err(hint) => eprint_line(hint),
-        }
-    }
-}
-
-/// Returns the rejection, with the user's instructions where they can have an effect.
-fn reject(input: &mut impl BufRead, offered: OfferedChoices) -> ApprovalAnswer {
-    ApprovalAnswer::No { guidance: if offered.has_guidance { read_guidance(input) } else { None } }
-}
-
-/// Reads lines until one is a choice. A closed terminal counts as no.
-fn read_page_choice(terminal: &mut impl BufRead) -> PagingChoice {
-    loop {
-        eprint_text("> ");
-        let Some(line) = read_line(terminal) else { return PagingChoice::No };
-        match PagingChoice::parse(&line) {
-            Ok(turn) => return turn,
-            Err(hint) => eprint_line(hint),
-        }
-    }
-}
-
-fn read_guidance(terminal: &mut impl BufRead) -> Option<String> {
-    eprint_line(GUIDANCE_PROMPT);
-    let mut lines = Vec::new();
-    loop {
-        eprint_text("| ");
-        match read_line(terminal) {
-            Some(line) if !line.trim().is_empty() => lines.push(line),
-            Some(_) | None => break,
-        }
-    }
-    (!lines.is_empty()).then(|| lines.join("\n"))
-}
-
-/// Reads a line; invalid UTF-8 is replaced. Returns `None` if the terminal is closed.
-fn read_line(terminal: &mut impl BufRead) -> Option<String> {
-    let mut line = Vec::new();
-    match terminal.read_until(b'\n', &mut line) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => Some(String::from_utf8_lossy(&line).trim_end_matches(['\n', '\r']).to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pages::whole_page;
+    use crate::wrap::TerminalSize;
     use cofferdam::policy::{
         ApprovalMode, Authorization, Authorizer, ChangeKind, ChangeSet, ContentDigest, FileChange,
         ToolId, WorkspacePath,
@@ -351,9 +143,8 @@ mod tests {
 
     /// Renders a question on a screen that fits everything.
     fn question_text(question: &ApprovalQuestion) -> String {
-        let pages = describe(question, REQUEST_DURATION, SANDBOX).pages.layout((200, 100));
-        assert_eq!(pages.len(), 1);
-        console::strip_ansi_codes(&pages.concat()).into_owned()
+        let described = describe(question, REQUEST_DURATION, SANDBOX);
+        whole_page(&described.pages, TerminalSize { columns: 90, rows: 300 })
     }
 
     fn command_question(line: &str) -> String {
@@ -456,28 +247,6 @@ mod tests {
     }
 
     #[test]
-    fn r042_only_the_last_page_accepts_a_yes() {
-        let answers = [
-            ("1", None),
-            ("2", None),
-            ("y", None),
-            ("", Some(PagingChoice::More)),
-            ("3", Some(PagingChoice::No)),
-            (" \t", Some(PagingChoice::More)),
-        ];
-        for (typed, expected) in answers {
-            assert_eq!(PagingChoice::parse(typed).ok(), expected, "{typed:?}");
-        }
-        assert_eq!(read_page_choice(&mut &b"1\n2\nyes\n\n1\n"[..]), PagingChoice::More);
-        assert_eq!(read_page_choice(&mut &b"1\n3\n"[..]), PagingChoice::No);
-        assert_eq!(
-            read_page_choice(&mut &b"1\n"[..]),
-            PagingChoice::No,
-            "a closed terminal must count as a no"
-        );
-    }
-
-    #[test]
     fn r042_the_action_is_shown_completely_and_exactly() {
         let text = command_question("ls \r\n\u{a0}\u{3000}x\u{1bca0}\n\n\n\n\n\nrm \\ \n-rf y");
         for shown in [
@@ -496,21 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn r044_guidance_in_another_encoding_is_not_lost() {
-        let words = read_guidance(&mut &b"Gr\xfc\xdfe, and stop\r\nnow\n\nnot this\n"[..]);
-        assert_eq!(words.as_deref(), Some("Gr\u{fffd}\u{fffd}e, and stop\nnow"));
-    }
-
-    #[test]
     fn r038_the_dialog_shows_the_command_and_the_scope() {
-        insta::assert_snapshot!(command_question("cargo test --release"), @r"
+        let text = command_question("cargo test --release");
+        let rows: Vec<&str> = text.lines().map(str::trim_end).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r"
 
         ? bash wants to run this command, in the sandbox `full`, no network:
 
             cargo test --release
 
           1  yes, this once
-          2  yes, and don't ask again in this request for commands that begin with `cargo test`
+          2  yes, and don't ask again in this request for commands that begin with `cargo test`,
+             without options that write files or run programs
           3  no; you can say what to do instead
         Type 1, 2 or 3, and Enter.
         ");
