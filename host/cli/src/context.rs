@@ -116,12 +116,19 @@ pub(super) fn load_context(
     flags: SettingsFlags,
     allocation: InstanceAllocation,
 ) -> Result<AppContext, CliError> {
-    load_context_with(
-        if common.locked { UnacceptedPolicy::Locked } else { UnacceptedPolicy::Ask },
-        common,
-        flags,
-        allocation,
-    )
+    let unaccepted = if common.locked { UnacceptedPolicy::Locked } else { UnacceptedPolicy::Ask };
+    load_context_with((unaccepted, true), common, flags, allocation)
+}
+
+/// Like [`load_context`], but never asks at the terminal: plugins that are not accepted are
+/// refused. For servers of other programs.
+pub(super) fn load_context_unattended(
+    common: &CommonArgs,
+    flags: SettingsFlags,
+    allocation: InstanceAllocation,
+) -> Result<AppContext, CliError> {
+    let unaccepted = if common.locked { UnacceptedPolicy::Locked } else { UnacceptedPolicy::Ask };
+    load_context_with((unaccepted, false), common, flags, allocation)
 }
 
 /// Like [`load_context`], but loads all plugins without asking. For commands that call none of
@@ -131,16 +138,13 @@ pub(super) fn load_context_for_inspection(
     flags: SettingsFlags,
     allocation: InstanceAllocation,
 ) -> Result<AppContext, CliError> {
-    load_context_with(
-        if common.locked { UnacceptedPolicy::Locked } else { UnacceptedPolicy::Allow },
-        common,
-        flags,
-        allocation,
-    )
+    let unaccepted = if common.locked { UnacceptedPolicy::Locked } else { UnacceptedPolicy::Allow };
+    load_context_with((unaccepted, true), common, flags, allocation)
 }
 
+/// `may_ask` says whether the user of the terminal may be asked about plugins.
 fn load_context_with(
-    unaccepted: UnacceptedPolicy,
+    (unaccepted, may_ask): (UnacceptedPolicy, bool),
     common: &CommonArgs,
     flags: SettingsFlags,
     allocation: InstanceAllocation,
@@ -162,7 +166,7 @@ fn load_context_with(
         model_settings(&settings).secrets().into_iter().chain(host_keys).collect();
     let record =
         |change: &AuthorityChange<'_>| audit::record_change(&settings, &user_dirs, common, change);
-    let dialog = TerminalAcceptance { common, record: &record };
+    let dialog = TerminalAcceptance { common, may_ask, record: &record };
     let mut plugin_gate = PluginGate::new(unaccepted, lock_file(common, &user_dirs), &dialog)?;
     let builder = Host::builder(&common.workspace)
         .policy(policy.policy)

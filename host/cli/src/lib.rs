@@ -23,6 +23,7 @@ mod exit;
 mod interrupt;
 mod json_text;
 mod lock;
+mod mcp;
 mod pages;
 mod paging;
 mod plugin;
@@ -46,7 +47,7 @@ mod wrap;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 use args::{CliArgs, CliCommand};
 use cofferdam::HelperProcesses;
@@ -57,7 +58,7 @@ pub use reference::cli_reference;
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {
     HelperProcesses::init();
-    let CliArgs { command, common, log, chat } = match CliArgs::try_parse() {
+    let CliArgs { command, common, log, chat } = match CliArgs::try_parse_with_sources() {
         Ok(args) => args,
         Err(error) => return usage::report(&error),
     };
@@ -83,6 +84,7 @@ pub fn run() -> ExitCode {
         Some(CliCommand::Tools(args)) => tools::run(&common, args),
         Some(CliCommand::Plugin(args)) => plugin::run(&common, args),
         Some(CliCommand::Policy(args)) => policy::run(&common, args.command),
+        Some(CliCommand::Mcp(args)) => mcp::run(&common, args),
         Some(CliCommand::Lock(args)) => lock::run(&common, &args),
         Some(CliCommand::Trust(args)) => trust::run(&common, &args),
         Some(CliCommand::Doctor) => doctor::run(&common),

@@ -15,13 +15,21 @@ use cofferdam::tools::AuthorityChange;
 pub(super) struct TerminalAcceptance<'a> {
     /// The command-line options, for the hint with the accepting command.
     pub(super) common: &'a CommonArgs,
+    /// Whether the user of the terminal may be asked. A server of another program must not ask:
+    /// the terminal belongs to that program.
+    pub(super) may_ask: bool,
     /// Records the acceptance of a plugin before it takes effect.
     pub(super) record: &'a dyn Fn(&AuthorityChange<'_>) -> Result<(), CliError>,
 }
 
 impl AcceptanceDialog for TerminalAcceptance<'_> {
     fn ask(&self, candidate: &PluginCandidate<'_>) -> Result<(), String> {
-        match confirm::confirm(&acceptance_text(candidate), "Accept this plugin?") {
+        let answer = if self.may_ask {
+            confirm::confirm(&acceptance_text(candidate), "Accept this plugin?")
+        } else {
+            None
+        };
+        match answer {
             Some(true) => Ok(()),
             Some(false) => Err("you rejected it".into()),
             None => Err(format!(

@@ -1,6 +1,6 @@
 //! The directories of this program, which follow the XDG base directory specification.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use etcetera::BaseStrategy as _;
 
@@ -58,4 +58,11 @@ pub(super) fn for_run(
         }
         Err(error) => Err(error),
     }
+}
+
+/// Returns the directory for the configuration of all programs: `$XDG_CONFIG_HOME`, or `.config` in
+/// the home directory.
+pub(super) fn config_directory(home: &Path) -> PathBuf {
+    etcetera::base_strategy::Xdg::new()
+        .map_or_else(|_| home.join(".config"), |base| base.config_dir())
 }

@@ -12,8 +12,12 @@ use std::process::Command;
 use super::sources::workspace_root;
 
 /// The directories below `host` with the names of their crates.
-const LIBRARIES: [(&str, &str); 3] =
-    [("policy", "cofferdam-policy"), ("confine", "cofferdam-confine"), ("core", "cofferdam")];
+const LIBRARIES: [(&str, &str); 4] = [
+    ("policy", "cofferdam-policy"),
+    ("confine", "cofferdam-confine"),
+    ("core", "cofferdam"),
+    ("mcp", "cofferdam-mcp"),
+];
 
 const UPDATE: &str =
     "UPDATE_PUBLIC_API=1 cargo test -p cofferdam-tests --test conventions public_api";

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The directories of the packages below `host`, each of which may use those before it.
-pub(crate) const HOST_PACKAGES: [&str; 4] = ["policy", "confine", "core", "cli"];
+pub(crate) const HOST_PACKAGES: [&str; 5] = ["policy", "confine", "core", "mcp", "cli"];
 
 /// A source file.
 pub(crate) struct SourceFile {
     /// Below `host`.
     pub(crate) path: String,
-    /// Its directory below `host`: `policy`, `confine`, `core` or `cli`.
+    /// Its directory below `host`: `policy`, `confine`, `core`, `mcp` or `cli`.
     pub(crate) package: String,
     /// The top-level module that holds it.
     pub(crate) module: String,

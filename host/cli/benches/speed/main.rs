@@ -5,8 +5,8 @@
 //! target.
 //!
 //! Arguments select parts: `cargo bench -- turn` runs only `turn`. The parts are `calls`,
-//! `commands`, `turn`, `history` and `grep`. `small` leaves out the large tree of `grep`. `start`,
-//! `files`, `build`, `tree` and `daily` select parts of `commands`.
+//! `commands`, `turn`, `history`, `grep` and `mcp`. `small` leaves out the large tree of `grep`.
+//! `start`, `files`, `build`, `tree` and `daily` select parts of `commands`.
 
 #![expect(
     clippy::print_stdout,
@@ -19,6 +19,7 @@ mod commands;
 mod daily;
 mod folders;
 mod history;
+mod mcp;
 mod measure;
 mod search;
 mod turn;
@@ -27,7 +28,7 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let is_selected = |word: &str| arguments.iter().any(|argument| argument == word);
     let has_selection =
-        ["calls", "commands", "turn", "history", "grep"].into_iter().any(is_selected);
+        ["calls", "commands", "turn", "history", "grep", "mcp"].into_iter().any(is_selected);
     let wanted = |word: &str| !has_selection || is_selected(word);
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
@@ -49,6 +50,10 @@ fn main() {
     if wanted("history") {
         measure::title("a long conversation");
         history::run();
+    }
+    if wanted("mcp") {
+        measure::title("calls over MCP on standard input and output");
+        mcp::run(&runtime);
     }
     if wanted("grep") {
         measure::title("grep against rg with the same threads");

@@ -7,9 +7,11 @@ mod tools;
 
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, CommandFactory as _, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use super::audit::AuditArgs;
+use super::mcp::McpArgs;
 use super::plugin::PluginArgs;
 use super::policy::PolicyArgs;
 use cofferdam::agent::TurnLimit;
@@ -46,6 +48,17 @@ pub(super) struct CliArgs {
     pub(super) log: LogArgs,
     #[command(flatten, next_help_heading = "Chat options")]
     pub(super) chat: ChatArgs,
+}
+
+impl CliArgs {
+    /// Parses the command line of this process, and notes which options it really has.
+    pub(super) fn try_parse_with_sources() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        let mut args = Self::from_arg_matches(&matches)?;
+        args.common.has_chosen_workspace =
+            matches.value_source("workspace") == Some(ValueSource::CommandLine);
+        Ok(args)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -127,6 +140,8 @@ pub(super) enum CliCommand {
     Tools(ToolsArgs),
     /// Create, build, test, inspect, add, update and remove plugins
     Plugin(PluginArgs),
+    /// Serve the tools to clients of the Model Context Protocol, such as other agents
+    Mcp(McpArgs),
     /// Show, check and explain the policy
     Policy(PolicyArgs),
     /// Trust the current content of this project's policy file
@@ -203,6 +218,9 @@ pub(super) struct CommonArgs {
     /// Configuration file [default: $XDG_CONFIG_HOME/cofferdam/config.toml]
     #[arg(long, global = true, value_name = "FILE")]
     pub(super) config: Option<PathBuf>,
+    /// Whether the workspace is that of `-C`, and not the default.
+    #[arg(skip)]
+    pub(super) has_chosen_workspace: bool,
     // The environment of this process, which is read here only.
     #[arg(skip = crate::host_environment())]
     pub(super) environment: HostEnvironment,

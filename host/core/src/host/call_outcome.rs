@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
-use crate::agent::events::{AgentEvent, Observer, ToolView};
+use crate::agent::events::{AgentEvent, DeniedCallSummary, Observer, ToolView};
 use crate::conversation::{ResultStatus, ToolResult};
 
 /// The outcome of a tool call that no model made.
@@ -17,12 +17,26 @@ pub struct CallOutcome {
     pub structured: Option<Value>,
     /// What a user would see instead of the content, such as the diff of a change.
     pub view: Option<ToolView>,
+    /// The reason why the call was denied, if it was.
+    pub denied: Option<DeniedCallSummary>,
+    /// The exit code of the last command that the call ran. `None` if it ran no command, or if that
+    /// command did not exit by itself.
+    pub exit_code: Option<i32>,
+}
+
+/// What the events of a call say about its end.
+#[derive(Default)]
+struct CapturedEnd {
+    structured: Option<Value>,
+    view: Option<ToolView>,
+    denied: Option<DeniedCallSummary>,
+    exit_code: Option<i32>,
 }
 
 /// An observer that keeps what the result of a call does not have.
 pub(super) struct CallCapture<'a> {
     inner: &'a dyn Observer,
-    captured: Mutex<(Option<Value>, Option<ToolView>)>,
+    captured: Mutex<CapturedEnd>,
 }
 
 impl CallOutcome {
@@ -43,16 +57,22 @@ impl<'a> CallCapture<'a> {
     }
 
     pub(super) fn into_outcome(self, result: ToolResult) -> CallOutcome {
-        let (structured, view) = self.captured.into_inner().unwrap_or_else(PoisonError::into_inner);
-        CallOutcome { result, structured, view }
+        let CapturedEnd { structured, view, denied, exit_code } =
+            self.captured.into_inner().unwrap_or_else(PoisonError::into_inner);
+        CallOutcome { result, structured, view, denied, exit_code }
     }
 }
 
 impl Observer for CallCapture<'_> {
     fn observe(&self, event: &AgentEvent<'_>) {
-        if let AgentEvent::CallFinished { structured, view, .. } = event {
+        if let AgentEvent::CallFinished { structured, view, denied, exit_code, .. } = event {
             let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
-            *captured = (structured.cloned(), view.cloned());
+            *captured = CapturedEnd {
+                structured: structured.cloned(),
+                view: view.cloned(),
+                denied: denied.cloned(),
+                exit_code: *exit_code,
+            };
         }
         self.inner.observe(event);
     }

@@ -35,6 +35,7 @@ mod session;
 mod session_record;
 mod settings;
 mod system_prompt;
+mod tool_session;
 mod workspace;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +63,7 @@ pub use sandbox_setup::create_sandbox;
 pub use session::Session;
 pub use session_record::SessionRecord;
 pub use settings::RequestSettings;
+pub use tool_session::ToolSession;
 
 /// A workspace with its policy and its tools. Clones share everything.
 ///

@@ -93,4 +93,5 @@ pub use stage::{
     UndoHistoryEntry, UndoOutcome,
 };
 pub use tool_state::{StateChange, ToolState, ToolStateStore};
+pub use walk::ReadableFile;
 pub use workspace::{Workspace, WorkspaceError};

@@ -157,6 +157,30 @@ impl Workspace {
         path: &str,
         max_bytes: usize,
     ) -> Result<Option<(String, bool)>, Denial> {
+        let Some(mut bytes) = self.read_bytes(path, max_bytes)? else { return Ok(None) };
+        let has_more = bytes.len() > max_bytes;
+        if has_more {
+            bytes.truncate(max_bytes);
+            let whole =
+                bytes.iter().rposition(|byte| *byte == b'\n').map_or(max_bytes, |last| last + 1);
+            bytes.truncate(whole);
+        }
+        Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
+    }
+
+    /// Reads at most `max_bytes` bytes of a file, and one more if there are more, as a tool with
+    /// the permission to read files would see them. Returns `None` if the path does not exist, is
+    /// not a file, or cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// Returns a denial if tools may not read the file. It may be a link to a hidden file, whoever
+    /// created it.
+    pub fn read_bytes(
+        self: &Arc<Self>,
+        path: &str,
+        max_bytes: usize,
+    ) -> Result<Option<Vec<u8>>, Denial> {
         let place = match WorkspaceFilesView::new(Arc::clone(self), None).resolve_existing(path) {
             Ok(Some(place)) => place,
             Err(FileRefusal::Denied(_, denial)) => return Err(denial),
@@ -173,14 +197,7 @@ impl Workspace {
         if file.take(max_bytes as u64 + 1).read_to_end(&mut bytes).is_err() {
             return Ok(None);
         }
-        let has_more = bytes.len() > max_bytes;
-        if has_more {
-            bytes.truncate(max_bytes);
-            let whole =
-                bytes.iter().rposition(|byte| *byte == b'\n').map_or(max_bytes, |last| last + 1);
-            bytes.truncate(whole);
-        }
-        Ok(Some((String::from_utf8_lossy(&bytes).into_owned(), has_more)))
+        Ok(Some(bytes))
     }
 
     /// Returns why a tool with this permission may not access a path: a link in it is outside the

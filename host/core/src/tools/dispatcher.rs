@@ -5,6 +5,7 @@
 //! settled when the turn is closed.
 
 mod sandbox_call;
+mod scheduled;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -147,6 +148,13 @@ impl Dispatcher {
     #[must_use]
     pub fn with_sub_agents(self, sub_agents: SubAgentRunner) -> Self {
         Self { sub_agents, ..self }
+    }
+
+    /// Adds no notice to a repeated call. For calls that no loop of this host makes.
+    #[must_use]
+    pub fn without_repetition_notices(mut self) -> Self {
+        self.settings.detect_repetition = false;
+        self
     }
 
     async fn run_calls(

@@ -13,6 +13,8 @@ mod approval;
 mod arguments;
 mod audit_sink;
 mod builtin;
+mod call_queue;
+mod call_scheduler;
 mod catalog;
 mod confirmation;
 mod delegation;
@@ -43,6 +45,8 @@ pub use audit_sink::{
     RecordedOutcome, TouchedPaths,
 };
 pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
+pub use call_scheduler::CallScheduler;
+pub(crate) use call_scheduler::SchedulerClient;
 pub use catalog::{
     CatalogTool, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
 };

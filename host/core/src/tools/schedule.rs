@@ -103,7 +103,8 @@ fn split_stateful(calls: &[PlannedCall<'_>], together: Vec<usize>) -> Vec<Vec<us
 }
 
 impl TouchedFiles {
-    fn may_overlap(&self, other: &Self) -> bool {
+    /// Returns whether two calls may touch the same file.
+    pub(super) fn may_overlap(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Nothing, _) | (_, Self::Nothing) => false,
             (Self::Any, _) | (_, Self::Any) => true,

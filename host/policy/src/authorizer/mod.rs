@@ -272,6 +272,25 @@ impl Authorizer {
         }
     }
 
+    /// Returns the denial of an effect whose question got no answer, with what would allow it.
+    /// `reason` says why, as a clause.
+    pub fn deny_unanswered(&self, pending: PendingApproval, reason: &str) -> Denial {
+        let PendingApproval { question, tool_digest, .. } = pending;
+        let tool = ToolId::new(&question.tool, &tool_digest);
+        let explanation = self.explain(tool, &question.effect);
+        let Some(ActionEvaluation { action, finding, .. }) = explanation.decisive() else {
+            let reason = format!("{} needs approval, and {reason}.", question.tool);
+            return Denial::without_remedy(DenialCode::NobodyToAsk, reason);
+        };
+        let what = format!("{} needs approval to {action}, and {reason}.", question.tool);
+        let mut remedy = self.policy.remedy(tool, self.mode, action, finding);
+        if let Some(rule) = self.policy.find_allowing_rule(tool, self.mode, &question.effect) {
+            let file = self.rules_file.as_deref().unwrap_or("their policy file");
+            remedy.push_str(&format!(" The rule for the policy file: {rule} in {file}."));
+        }
+        Denial::new(DenialCode::NobodyToAsk, what, remedy)
+    }
+
     fn issue_permit(&self, tool: ToolId<'_>, effect: Effect) -> Permit {
         let workspace_access = match &effect {
             Effect::Command { line, .. } => self.policy.workspace_access(tool, line),

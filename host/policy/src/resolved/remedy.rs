@@ -3,8 +3,15 @@
 use super::{Policy, TrustLevel, mode_verdict};
 use crate::layer::ToolId;
 use crate::{
-    Action, ActionKind, ApprovalMode, ReasonedVerdict, RulePattern, Verdict, VerdictReason,
+    Action, ActionKind, ApprovalMode, Effect, PolicyLayer, PolicyLevel, ReasonedVerdict,
+    RulePattern, Verdict, VerdictReason,
 };
+
+/// The largest number of entries in a proposed rule. A longer one is not read before it is copied.
+const MAX_PROPOSED_ENTRIES: usize = 8;
+/// The characters that have a meaning in a pattern. A rule with one of them would allow more than
+/// the action.
+const PATTERN_CHARACTERS: [char; 9] = ['*', '?', '[', ']', '{', '}', '!', '\\', '\n'];
 
 impl Policy {
     /// Returns advice on how to change the verdict about this action. It suggests only modes that
@@ -32,6 +39,32 @@ impl Policy {
             );
         }
         text
+    }
+
+    /// Returns the rule that allows an effect of a tool if the user adds it to their policy file,
+    /// and nothing else. Returns `None` if no such rule exists, for example because a `deny` or
+    /// `ask` rule covers the effect.
+    pub fn find_allowing_rule(
+        &self,
+        tool: ToolId<'_>,
+        mode: ApprovalMode,
+        effect: &Effect,
+    ) -> Option<String> {
+        let actions = effect.actions();
+        let section = actions.first()?.kind().section();
+        let is_same_section = |act: &Action<'_>| act.kind().section() == section;
+        if actions.len() > MAX_PROPOSED_ENTRIES || !actions.iter().all(is_same_section) {
+            return None;
+        }
+        let entries: Option<Vec<String>> = actions.iter().map(propose_entry).collect();
+        let list = format!("allow = [{}]", entries?.join(", "));
+        let text = format!("[{section}]\n{list}\n");
+        let layer = PolicyLayer::parse(PolicyLevel::User, "policy.toml", &text).ok()?;
+        let mut changed = self.clone();
+        changed.add_layer(layer);
+        let is_allowed =
+            |act: &Action<'_>| changed.verdict(mode, tool, act).verdict == Verdict::Allow;
+        actions.iter().all(is_allowed).then(|| format!("`{list}` under [{section}]"))
     }
 
     /// Returns whether any policy file has rules about writing files.
@@ -107,10 +140,63 @@ impl Policy {
     }
 }
 
+/// Returns the entry of an `allow` list that covers exactly this action.
+fn propose_entry(act: &Action<'_>) -> Option<String> {
+    let exact = |text: &str| {
+        let is_exact = !text.is_empty() && !text.contains(PATTERN_CHARACTERS);
+        is_exact.then(|| toml::Value::from(text).to_string())
+    };
+    match act {
+        Action::Command(line) => exact(line),
+        Action::Write(Some(path)) => exact(path.as_str()),
+        Action::Fetch { host, method } => {
+            Some(format!("{{ pattern = \"{host}\", methods = [\"{method}\"] }}"))
+        }
+        Action::Connect(host) => Some(format!("\"{host}\"")),
+        Action::Input(_) | Action::Read(_) | Action::Write(None) | Action::Use => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PolicyLayer, PolicyLevel};
+    use crate::WorkspacePath;
+
+    #[test]
+    fn a_proposed_rule_allows_exactly_the_effect() {
+        let tool = || ToolId::new("bash", "");
+        let command = |line: &str| Effect::Command {
+            line: line.to_owned(),
+            directory: WorkspacePath::parse("", None).expect("a path"),
+            background: false,
+        };
+        let rule = |policy: &Policy, line: &str| {
+            policy.find_allowing_rule(tool(), ApprovalMode::Ask, &command(line))
+        };
+        let open = Policy::default();
+        assert_eq!(
+            rule(&open, "cargo build").as_deref(),
+            Some("`allow = [\"cargo build\"]` under [commands]")
+        );
+        let mut changed = open.clone();
+        changed.add_layer(
+            PolicyLayer::parse(PolicyLevel::User, "p", "[commands]\nallow = [\"cargo build\"]")
+                .expect("it parses"),
+        );
+        let verdict =
+            |line: &str| changed.verdict(ApprovalMode::Ask, tool(), &Action::Command(line)).verdict;
+        assert_eq!(
+            [verdict("cargo build"), verdict("cargo build --release")],
+            [Verdict::Allow, Verdict::Ask]
+        );
+        // A pattern would allow more, and no rule allows a line of several commands.
+        for line in ["rm *", "cargo build; rm -r x", "a\nb", ""] {
+            assert_eq!(rule(&open, line), None, "{line:?}");
+        }
+        let denied = policy(&[(PolicyLevel::System, "[commands]\ndeny = [\"cargo *\"]")]);
+        let asked = policy(&[(PolicyLevel::User, "[commands]\nask = [\"cargo *\"]")]);
+        assert_eq!([rule(&denied, "cargo build"), rule(&asked, "cargo build")], [None, None]);
+    }
 
     fn policy(layers: &[(PolicyLevel, &str)]) -> Policy {
         let mut policy = Policy::default();

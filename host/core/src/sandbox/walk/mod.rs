@@ -1,6 +1,7 @@
 //! Walks through the workspace. Their threads read ahead, so that the host reads while the guest
 //! searches. Short channels between them limit the memory.
 
+mod listing;
 mod options;
 mod read_ahead;
 mod rules;
@@ -15,6 +16,7 @@ use super::files::{FileRefusalLog, TouchedPaths};
 use super::rooted_fs::FileKind;
 use super::workspace::Workspace;
 use crate::policy::Denial;
+pub use listing::ReadableFile;
 use options::{WalkPlan, WalkStop};
 use tree::{PathLookups, TreeWalk};
 

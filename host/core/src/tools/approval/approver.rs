@@ -3,6 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use crate::policy::ApprovalQuestion;
+use crate::tools::audit_sink::CallIdentity;
 
 /// The user interface that asks for approval, such as a dialog in a terminal.
 ///
@@ -55,6 +56,17 @@ pub trait Approver: Send + Sync {
     /// Shows a question and waits for the answer without a time limit. The future may be dropped
     /// when the request is cancelled; the dialog then disappears.
     fn ask_pages<'a>(&'a self, question: &'a ApprovalQuestion) -> BoxFuture<'a, ApprovalAnswer>;
+
+    /// Shows a question of this call, as [`ask_pages`](Self::ask_pages) does. A user interface that
+    /// shows questions next to their calls implements this method too.
+    fn ask_for_call<'a>(
+        &'a self,
+        call: &'a CallIdentity,
+        question: &'a ApprovalQuestion,
+    ) -> BoxFuture<'a, ApprovalAnswer> {
+        let _ = call;
+        self.ask_pages(question)
+    }
 }
 
 /// The possible answers of a user.
@@ -75,5 +87,10 @@ pub enum ApprovalAnswer {
     No {
         /// The user's instructions to the model. May have several lines.
         guidance: Option<String>,
+    },
+    /// Nobody answered. The effect is denied, and the denial says what would allow it.
+    Unanswered {
+        /// The reason, as a clause, such as "the client cannot ask the user".
+        reason: String,
     },
 }

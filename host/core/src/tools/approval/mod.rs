@@ -312,7 +312,7 @@ impl SessionApprovals {
                 let reason = "the user cancelled the request.";
                 return Err(Denial::without_remedy(DenialCode::Cancelled, reason));
             }
-            answer = approver.ask_pages(pending.question()) => answer,
+            answer = approver.ask_for_call(subject, pending.question()) => answer,
         };
         match answer {
             ApprovalAnswer::Yes => {
@@ -355,6 +355,9 @@ impl SessionApprovals {
                     scope_approval: scope,
                     dialog_guard: Some(dialog_guard),
                 })
+            }
+            ApprovalAnswer::Unanswered { reason } => {
+                Err(lock(&self.authorizer).deny_unanswered(pending, &reason))
             }
             ApprovalAnswer::No { guidance } => {
                 // The command goes on without the connection, and so does the call.

@@ -1,0 +1,41 @@
+//! Serves the tools of a Cofferdam host to clients of the Model Context Protocol (MCP).
+//!
+//! The tools run in the same engine as those of the agent loop: the same catalog, policy, sandbox,
+//! limits, staged writes, undo history and audit log. This crate translates between that engine and
+//! the protocol, and uses only the public names of the library `cofferdam`.
+//!
+//! - [`ToolServer`]: a host, the order of the calls of all clients, and the settings.
+//! - [`serve_stdio`]: one client on standard input and output.
+//! - [`clients`]: the configuration files of well-known clients.
+//!
+//! # What the server offers
+//!
+//! - Tools: every tool that the policy leaves, except those that need a model or a chat of
+//!   Cofferdam. Their annotations follow from their permissions. The list never changes while the
+//!   server runs, so `listChanged` is not declared.
+//! - Resources: the files that the tool `read_file` may read. There are no subscriptions.
+//! - Logging: notices of the host. There are no prompts and no completions.
+//!
+//! # Who decides
+//!
+//! The policy and the mode of the host decide. Where the user has to decide, the server asks
+//! through the client (elicitation). If the client cannot ask, the effect is denied, and the denial
+//! says what would allow it. Nothing that a client sends loosens the policy or the mode.
+
+mod approver;
+mod call_result;
+mod calls;
+pub mod clients;
+mod handler;
+mod line_transport;
+mod page_cursor;
+mod question_text;
+mod resources;
+mod server;
+mod stdio;
+mod tool_list;
+mod workspace_choice;
+
+pub use server::{ServerOptions, ToolServer};
+pub use stdio::{ServeError, serve_stdio};
+pub use workspace_choice::{HostOpener, WorkspaceChoice};

@@ -1,0 +1,14 @@
+//! The MCP server: the real program with clients of all kinds, well-behaved and hostile.
+
+#![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
+
+mod approval;
+mod calls;
+mod client;
+mod endings;
+mod hostile;
+mod install;
+mod resources;
+mod sdk;
+mod versions;
+mod workspace;
