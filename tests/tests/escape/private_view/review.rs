@@ -11,8 +11,8 @@ use super::{describe_tree, undo};
 use crate::{host_builder, rules_for_level, run_line};
 
 const LINE: &str = "echo new > file; rm gone; chmod 700 run; rm -r tree; mkdir -p out/d; echo x > \
-    out/d/y; ln -s y out/d/link; mkfifo pipe; echo new > script; chmod +x script; echo obey > AGENTS.md; mkdir .vscode; echo x > \
-    .vscode/tasks.json";
+    out/d/y; ln -s y out/d/link; mkfifo pipe; echo new > script; chmod +x script; echo \
+    obey > AGENTS.md; mkdir .vscode; echo x > .vscode/tasks.json";
 
 fn reviewing_rules() -> CommandRules {
     CommandRules { review_changes: true, ..rules_for_level(SandboxLevel::Full) }

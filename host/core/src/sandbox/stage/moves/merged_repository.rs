@@ -15,8 +15,10 @@ use crate::sandbox::rooted_fs;
 use crate::sandbox::stage::commit::CommitError;
 use cofferdam_confine::git;
 
-/// Directories of a repository, besides its control entries, that settings can be read from.
-const OTHER_PARTS: &[&str] = &["info", "modules", "worktrees"];
+/// The entries that make a directory a repository. Later changes below them are data.
+const MARKERS: &[&[&str]] = &[git::REPOSITORY_MARKERS];
+/// The entries of a repository from which, or from below which, git reads settings and hooks.
+const CONTROL_PARTS: &[&[&str]] = &[git::CONTROL_ENTRIES, &["info", "modules", "worktrees"]];
 
 /// Checks that no directory that somebody else has changed since the command began is a repository
 /// together with the new entries of a plan in it.
@@ -31,9 +33,11 @@ pub(super) fn check_merged_repositories(root: &Dir, plan: &MovePlan) -> Result<(
     });
     for planned in new {
         let mut rest = planned.path.as_str();
-        while !rest.is_empty() {
+        // Inside `.git`, the rules for protected paths apply whatever else is there.
+        while !rest.is_empty() && !has_dot_git(rest) {
             let (above, name) = rooted_fs::split(rest);
-            if is_part(name) {
+            let is_new = rest.len() == planned.path.len();
+            if is_one_of(name, CONTROL_PARTS) || is_new && is_one_of(name, MARKERS) {
                 parts.entry(above).or_default().push(name);
             }
             rest = above;
@@ -62,7 +66,10 @@ pub(super) fn check_merged_repositories(root: &Dir, plan: &MovePlan) -> Result<(
     Ok(())
 }
 
-fn is_part(name: &str) -> bool {
-    let known = [git::REPOSITORY_MARKERS, git::CONTROL_ENTRIES, OTHER_PARTS];
-    known.into_iter().flatten().any(|part| git::is_same_name(name, part))
+fn is_one_of(name: &str, known: &[&[&str]]) -> bool {
+    known.iter().copied().flatten().any(|part| git::is_same_name(name, part))
+}
+
+fn has_dot_git(path: &str) -> bool {
+    path.split('/').any(|part| git::is_same_name(part, ".git"))
 }
