@@ -66,8 +66,9 @@ fn the_record_of_a_denied_write_says_that_nothing_was_written() {
     for (path, is_written) in [("gen/b", false), ("src/b", true)] {
         let input = serde_json::json!({"path": path, "content": "x\n"}).to_string();
         home.run(&["tools", "call", "write_file", &input, "--mode", "auto"]);
+        // The record of the call ends with the paths that it wrote.
         assert_eq!(home.has_file(path), is_written);
         let shown = home.run(&["audit", "show"]).stdout;
-        assert_eq!(shown.contains(&format!("wrote {path}")), is_written, "{shown}");
+        assert_eq!(shown.contains(&format!(", {path}\n")), is_written, "{shown}");
     }
 }

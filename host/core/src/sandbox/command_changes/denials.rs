@@ -28,7 +28,10 @@ impl JudgedChanges {
         let mut by_reason: Vec<(&Denial, Vec<&RestrictedPath>)> = Vec::new();
         for path in self.discarded.iter().chain(&self.kept) {
             let Some(reason) = &path.reason else { continue };
-            if let Some((_, paths)) = by_reason.iter_mut().find(|(known, _)| *known == reason) {
+            let known = |(_, paths): &&mut (&Denial, Vec<&RestrictedPath>)| {
+                paths.first().is_some_and(|first| first.has_same_reason(path))
+            };
+            if let Some((_, paths)) = by_reason.iter_mut().find(known) {
                 paths.push(path);
             } else if by_reason.len() < MAX_REASONS {
                 by_reason.push((reason, vec![path]));

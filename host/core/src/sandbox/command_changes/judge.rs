@@ -64,6 +64,17 @@ impl RestrictedPath {
         self.below.is_none() && self.path != change.path
     }
 
+    /// Returns whether two paths are denied for the same reason: by the same rule, or with the same
+    /// text. The text about a rule has the path in it.
+    pub(super) fn has_same_reason(&self, other: &Self) -> bool {
+        match (&self.reason, &other.reason) {
+            (Some(Denial { code, place: Some(place), .. }), Some(other)) => {
+                *code == other.code && Some(place) == other.place.as_ref()
+            }
+            (one, other) => one == other,
+        }
+    }
+
     /// Removes a path below a new directory from the layer.
     pub(super) fn remove_from(&self, layer: &CommandLayer, change: &LayerChange) -> io::Result<()> {
         let (Some(below), Some(entry)) = (&self.below, change.action.entry()) else {

@@ -312,22 +312,26 @@ impl SettleError {
 /// Describes the refused changes, for the result of the command: one line for each reason.
 fn describe_refused(time: CommitTime, refused: &[&RestrictedPath]) -> Vec<String> {
     let outcome = time.describe_refusal();
-    let mut by_reason: Vec<(String, Vec<&str>)> = Vec::new();
+    let mut by_reason: Vec<Vec<&RestrictedPath>> = Vec::new();
     for path in refused {
-        let reason = path.reason.as_ref().map(ToString::to_string).unwrap_or_default();
-        if let Some((_, paths)) = by_reason.iter_mut().find(|(known, _)| *known == reason) {
-            paths.push(&path.path);
+        let is_same = |paths: &&mut Vec<&RestrictedPath>| {
+            paths.first().is_some_and(|first| first.has_same_reason(path))
+        };
+        if let Some(paths) = by_reason.iter_mut().find(is_same) {
+            paths.push(path);
         } else if by_reason.len() < MAX_REASONS {
-            by_reason.push((reason, vec![&path.path]));
+            by_reason.push(vec![path]);
         }
     }
-    let named: usize = by_reason.iter().map(|(_, paths)| paths.len()).sum();
+    let named: usize = by_reason.iter().map(Vec::len).sum();
     let mut lines: Vec<String> = by_reason
         .iter()
-        .map(|(reason, paths)| {
+        .map(|paths| {
+            let reason = paths.first().and_then(|first| first.reason.as_ref());
+            let reason = reason.map(ToString::to_string).unwrap_or_default();
             let shown = paths.iter().take(MAX_NAMED_PATHS);
             let mut names: Vec<String> =
-                shown.map(|path| escape_name(path, MAX_SHOWN_PATH_LEN)).collect();
+                shown.map(|path| escape_name(&path.path, MAX_SHOWN_PATH_LEN)).collect();
             if let Some(more @ 1..) = paths.len().checked_sub(MAX_NAMED_PATHS) {
                 names.push(format!("{more} more"));
             }
