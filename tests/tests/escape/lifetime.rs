@@ -230,6 +230,9 @@ fn helpers(host: u32) -> Vec<u32> {
     };
     found.retain(|pid| text(*pid, "cmdline").contains("supervise-command"));
     found.retain(|pid| is_outside(*pid));
+    // The supervisor of the next command waits for its request, and has no children.
+    let is_idle = |pid: u32| !all.iter().any(|inner| parent(*inner) == Some(pid));
+    found.retain(|pid| parent(*pid) != Some(host) || !is_idle(*pid));
     found
 }
 
