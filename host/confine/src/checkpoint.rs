@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::link::SupervisorLink;
 use super::protection_rounds::restore_protected_paths;
-use super::protocol::{CheckpointReport, CheckpointRequest, HostMessage, SupervisorRequest};
+use super::protocol::{
+    CheckpointReport, CheckpointRequest, HostMessage, SupervisorMessage, SupervisorRequest,
+};
 use super::set_aside::HeldEntry;
 use super::snapshot::ProtectedSnapshot;
 use crate::os::{self, PausedProcesses, WorkspaceOverlay};
@@ -103,7 +105,11 @@ impl CheckpointMaker<'_> {
     pub(super) fn wait_until_settled(&mut self, host: &mut SupervisorLink) {
         while self.committed.is_unsettled() {
             match host.receive::<HostMessage>() {
-                Ok(Some(HostMessage::Settled)) => self.settle(),
+                Ok(Some(HostMessage::Settled)) => {
+                    self.settle();
+                    // The host may be gone.
+                    let _ = host.send(&SupervisorMessage::Settled);
+                }
                 Ok(Some(HostMessage::Checkpoint(_))) => {}
                 // The host commits nothing any more.
                 Ok(None) | Err(_) => return self.settle(),

@@ -197,6 +197,9 @@ pub(crate) enum SupervisorMessage {
     Listening,
     /// The reply to a request for a checkpoint.
     Checkpoint(CheckpointReport),
+    /// The reply to [`HostMessage::Settled`]: from now on, a change of a committed entry is one of
+    /// somebody else.
+    Settled,
     /// The command has ended. This is the last message.
     Ended(SupervisorReport),
 }

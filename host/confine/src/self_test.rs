@@ -191,7 +191,12 @@ fn exchange(
     std::io::Write::write_all(&mut link, order)?;
     Ok(match SupervisorLink::new(link).receive()? {
         Some(SupervisorMessage::Ended(report)) => Some(report),
-        Some(SupervisorMessage::Listening | SupervisorMessage::Checkpoint(_)) | None => None,
+        Some(
+            SupervisorMessage::Listening
+            | SupervisorMessage::Checkpoint(_)
+            | SupervisorMessage::Settled,
+        )
+        | None => None,
     })
 }
 

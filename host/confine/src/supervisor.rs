@@ -462,7 +462,7 @@ fn receive_message(
         }
         (HostMessage::Settled, Some(checkpoints)) => {
             checkpoints.settle();
-            Ok(())
+            host.send(&SupervisorMessage::Settled)
         }
         (HostMessage::Settled, None) => Ok(()),
     }

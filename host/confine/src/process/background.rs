@@ -46,6 +46,9 @@ pub enum BackgroundEvent {
     /// What the command has changed so far, since the last checkpoint, or why it could not be
     /// collected. [`BackgroundCommand::settle_checkpoint`] has to follow.
     Checkpoint(Result<CommandCheckpoint, String>),
+    /// The last checkpoint is settled. From now on, a change of an entry that it committed is one
+    /// of somebody else.
+    Settled,
     /// The command has ended.
     Ended(BackgroundEnding),
 }
@@ -151,6 +154,7 @@ impl BackgroundCommand {
                         Ok(SupervisorEvent::Checkpoint(checkpoint)) => {
                             return Some(BackgroundEvent::Checkpoint(checkpoint));
                         }
+                        Ok(SupervisorEvent::Settled) => return Some(BackgroundEvent::Settled),
                         Ok(SupervisorEvent::Ended(report)) => Ok(report),
                         Err(failure) => Err(failure),
                     };

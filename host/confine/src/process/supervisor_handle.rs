@@ -58,6 +58,8 @@ pub(super) struct ExitReport {
 pub(super) enum SupervisorEvent {
     /// What the command has changed so far, or why it could not be collected.
     Checkpoint(Result<CommandCheckpoint, String>),
+    /// The supervisor knows what was committed.
+    Settled,
     Ended(ExitReport),
 }
 
@@ -177,6 +179,7 @@ impl SupervisorHandle {
                         });
                     return Ok(SupervisorEvent::Checkpoint(checkpoint));
                 }
+                Some(SupervisorMessage::Settled) => return Ok(SupervisorEvent::Settled),
                 Some(SupervisorMessage::Listening) => self.start_proxy(),
                 None => return Err(CommandFailure::MissingReport),
             }
@@ -195,7 +198,8 @@ impl SupervisorHandle {
         self.send(&HostMessage::Checkpoint(CheckpointRequest { layer: path, since })).await
     }
 
-    /// Tells the supervisor that the last checkpoint is committed or discarded.
+    /// Tells the supervisor that the last checkpoint is committed or discarded, which it confirms
+    /// with [`SupervisorEvent::Settled`].
     ///
     /// # Errors
     /// The supervisor is gone.

@@ -40,9 +40,17 @@ struct PlannedPart {
     action: PartAction,
 }
 
+struct TakenEntry {
+    from: PathBuf,
+    status: Stat,
+    before: Option<Stat>,
+    is_same: bool,
+    size: EntrySize,
+}
+
 enum PartAction {
     /// Takes a new entry out of the new directory.
-    Take { from: PathBuf, status: Stat, before: Option<Stat>, is_same: bool, size: EntrySize },
+    Take(Box<TakenEntry>),
     /// A change without a new entry.
     Plain(LayerAction),
 }
@@ -200,7 +208,8 @@ impl ChangeSplitter<'_> {
             }
         }
         let size = self.measure(&from, &after)?;
-        let action = PartAction::Take { from, status: after, before, is_same, size };
+        let taken = TakenEntry { from, status: after, before, is_same, size };
+        let action = PartAction::Take(Box::new(taken));
         self.parts.push(PlannedPart { path, action });
         Ok(())
     }
@@ -262,7 +271,8 @@ impl ChangeSplitter<'_> {
         for PlannedPart { path, action } in std::mem::take(&mut self.parts) {
             let action = match action {
                 PartAction::Plain(action) => action,
-                PartAction::Take { from, status, before, is_same, size } => {
+                PartAction::Take(taken) => {
+                    let TakenEntry { from, status, before, is_same, size } = *taken;
                     let after = self.take(&from, &status, size, next)?;
                     next += 1;
                     match before {

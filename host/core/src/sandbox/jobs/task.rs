@@ -43,6 +43,8 @@ impl JobTask {
         tokio::pin!(deadline);
         let mut stopped = None;
         let mut waiting: Option<CommitRequest> = None;
+        // The result of the checkpoint, until the supervisor knows what was committed.
+        let mut unsettled: Option<CheckpointResult> = None;
         let ended = loop {
             tokio::select! {
                 Some(request) = requests.recv(), if waiting.is_none() => {
@@ -56,10 +58,10 @@ impl JobTask {
                     Some(BackgroundEvent::Checkpoint(checkpoint)) => {
                         let settled = settle_checkpoint(&context, checkpoint).await;
                         command.settle_checkpoint().await;
-                        let result = self.finish_checkpoint(settled, &context);
-                        if let Some(request) = waiting.take() {
-                            drop(request.send(result));
-                        }
+                        unsettled = Some(self.finish_checkpoint(settled, &context));
+                    }
+                    Some(BackgroundEvent::Settled) => {
+                        reply(waiting.take(), unsettled.take());
                     }
                     Some(BackgroundEvent::Output(bytes)) => {
                         self.shared.update(|state| state.output.push(&bytes));
@@ -82,6 +84,7 @@ impl JobTask {
                 }
             }
         };
+        reply(waiting.take(), unsettled.take());
         if let Some(ending) = ended {
             self.finish(ending, stopped, context).await;
         }
@@ -188,6 +191,13 @@ fn describe_ending(
             JobStatus::Stopped("with too many processes".to_owned())
         }
         (Ok(CommandEnding::TimedOut), None) => JobStatus::Stopped(ON_REQUEST.to_owned()),
+    }
+}
+
+/// Sends the result of a checkpoint to its caller, who may be gone.
+fn reply(request: Option<CommitRequest>, result: Option<CheckpointResult>) {
+    if let Some((request, result)) = request.zip(result) {
+        drop(request.send(result));
     }
 }
 
