@@ -6,7 +6,7 @@ use console::Style;
 
 use super::contents::UndiffedContents;
 use super::pages::DialogPageLine;
-use cofferdam::policy::{ApprovalPaths, BuiltInList, ChangeKind, ChangeSet, FileChange};
+use cofferdam::policy::{ChangeKind, ChangeSet, FileChange};
 use cofferdam::terminal_escape;
 
 /// Maximum number of diff lines shown. A longer diff is truncated in the middle.
@@ -67,7 +67,8 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
     let max_lines = if diff_file.is_some() { MAX_LINES } else { usize::MAX };
     let cut = |line: &str| if diff_file.is_some() { truncate_line(line) } else { line.to_owned() };
 
-    let risks = find_risks(changes);
+    let risks: Vec<String> =
+        changes.risks().map(|(risk, of)| name_paths(risk.describe(), &of)).collect();
     let mut lines: Vec<DialogPageLine> =
         risks.iter().map(|risk| DialogPageLine::styled(risk, Style::new().yellow())).collect();
     lines.extend(listed.iter().take(max_lines).map(|line| DialogPageLine::plain(cut(line))));
@@ -117,60 +118,26 @@ pub(super) fn describe(changes: &ChangeSet) -> DescribedChanges {
             contents.bytes_left_out
         ));
     }
-    notices.extend(name_paths(changes, "all lines shown use CRLF line endings", &|change| {
-        change.diff.as_deref().is_some_and(has_crlf_line_endings)
-    }));
+    let has_crlf = |change: &&FileChange| change.diff.as_deref().is_some_and(has_crlf_line_endings);
+    let with_crlf: Vec<_> = changes.iter().filter(has_crlf).collect();
+    if !with_crlf.is_empty() {
+        notices.push(name_paths("all lines shown use CRLF line endings", &with_crlf));
+    }
     DescribedChanges { lines, risks, notices, full_diff_file: diff_file }
 }
 
-/// Returns a line with the paths of the matching changes, or `None` if no change matches.
-fn name_paths(changes: &ChangeSet, what: &str, is: &dyn Fn(&FileChange) -> bool) -> Option<String> {
-    let paths: Vec<String> = changes
+/// Returns a line with the paths of these changes.
+fn name_paths(what: &str, of: &[&FileChange]) -> String {
+    let some: Vec<String> = of
         .iter()
-        .filter(|change| is(change))
+        .take(MAX_NAMED_PATHS)
         .map(|change| terminal_escape::escape_name(change.path.as_str(), 100))
         .collect();
-    let more = if paths.len() > MAX_NAMED_PATHS {
-        format!(" and {} more", paths.len() - MAX_NAMED_PATHS)
-    } else {
-        String::new()
+    let more = match of.len().checked_sub(MAX_NAMED_PATHS) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        Some(0) | None => String::new(),
     };
-    let some = paths.iter().take(MAX_NAMED_PATHS).cloned().collect::<Vec<_>>().join(", ");
-    (!paths.is_empty()).then(|| format!("! {what}: {some}{more}"))
-}
-
-/// Returns the risks that a reader may overlook among many lines.
-fn find_risks(changes: &ChangeSet) -> Vec<String> {
-    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| name_paths(changes, what, is);
-    let asked = ApprovalPaths::default();
-    let is_on = |list| {
-        let asked = &asked;
-        move |change: &FileChange| {
-            asked.find(&change.path).is_some_and(|listed| listed.list == list)
-        }
-    };
-    let no_text = |change: &FileChange| {
-        change.diff.is_none()
-            && matches!(
-                change.kind,
-                ChangeKind::Create { .. } | ChangeKind::Modify { .. } | ChangeKind::Move { .. }
-            )
-    };
-    [
-        named("deletes", &|change| {
-            matches!(
-                change.kind,
-                ChangeKind::Delete { .. } | ChangeKind::RemoveDirectory | ChangeKind::Unlink
-            )
-        }),
-        named("creates links", &|change| matches!(change.kind, ChangeKind::Link { .. })),
-        named("changes instructions for agents", &is_on(BuiltInList::Instructions)),
-        named("changes files that programs run code from", &is_on(BuiltInList::RunsCode)),
-        named("not text, or too large for a diff", &no_text),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    format!("! {what}: {}{more}", some.join(", "))
 }
 
 /// Concatenates all diffs, escaped. A CR at a line end is omitted if all lines have one.

@@ -65,7 +65,6 @@ impl CheckpointMaker<'_> {
         notices.extend(restored.notices);
         self.held.extend(restored.held);
         self.check_held()?;
-        self.committed.set_created(request.since);
         let entries = LayerPaths::of(&request.layer).entries;
         let overlay = OverlayFacts { shown: self.overlay.shown()?, created: Vec::new() };
         let copied = copy_changes(

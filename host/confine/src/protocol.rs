@@ -177,8 +177,6 @@ pub(crate) enum HostMessage {
 pub(crate) struct CheckpointRequest {
     /// The layer that receives copies of the new entries.
     pub(crate) layer: PathBuf,
-    /// When the layer of the command was created, as a change time of its file system.
-    pub(crate) since: (i64, i64),
 }
 
 /// What a command has changed so far, since the last checkpoint.

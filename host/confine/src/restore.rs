@@ -275,11 +275,11 @@ impl<'a> SnapshotRestore<'a> {
 
     /// Adds a notice: what happened, and the end of the sentence, or that something COULD NOT be
     /// done.
-    pub(super) fn add_result(&mut self, what: String, deed: &str, result: io::Result<String>) {
+    pub(super) fn add_result(&mut self, what: String, action: &str, result: io::Result<String>) {
         match result {
             Ok(end) => self.add_notice(|| format!("{what}; {end}")),
             Err(error) => {
-                let failure = format!("{what}, and COULD NOT be {deed}: {error}");
+                let failure = format!("{what}, and COULD NOT be {action}: {error}");
                 self.add_notice(|| failure.clone());
                 self.failure.get_or_insert(failure);
             }

@@ -262,7 +262,7 @@ fn handle_request(
     let begun = Instant::now();
     let mut committed = CommittedPaths::default();
     if let WorkspaceIsolation::Layer(layer) = &isolation {
-        committed.set_created(layer.since);
+        committed.set_start(layer.since);
     }
     let mut checkpoints = match &isolation {
         WorkspaceIsolation::Layer(IsolatingLayer { overlay, paths, direct: None, .. }) => {
@@ -306,7 +306,6 @@ fn handle_request(
                 restore(Some(&scope)).map_err(ConfineError::at(ConfineStep::CheckChanges))?;
             notices.extend(restored.notices);
             held.extend(restored.held);
-            notices.extend(end_record(unfinished));
             let created = view.map(|view| view.created().to_vec()).unwrap_or_default();
             let shown = overlay.shown().map_err(failed(ConfineStep::CollectChanges))?;
             // The kernel writes all changes of the file system to the disk when the overlay ends,
@@ -314,6 +313,8 @@ fn handle_request(
             *detached = overlay.unmount().map_err(failed(ConfineStep::CollectChanges))?;
             move_held_entries(&held, &paths.upper, &order.workspace)
                 .map_err(failed(ConfineStep::CheckChanges))?;
+            // Until now, directories that the command wrote directly may have had such entries.
+            notices.extend(end_record(unfinished));
             if let Some(view) = view {
                 view.remove_empty(&order.workspace);
             }

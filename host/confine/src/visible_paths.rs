@@ -194,17 +194,17 @@ pub(super) fn find_command_paths(
             .flat_map(std::env::split_paths)
             .flat_map(|path| GOPATH_ENTRIES.iter().map(move |name| path.join(name))),
     );
-    let home = home.map(HomeDirectory::new);
-    if let Some(home) = &home {
+    let places = home.map(HomePlaces::new);
+    if let Some((home, places)) = home.zip(places.as_ref()) {
         read.extend(
             HOME_ENTRIES
                 .iter()
-                .map(|name| home.written.join(name))
+                .map(|name| home.join(name))
                 // Most of them do not exist, which is found out faster than where they lead.
-                .filter(|path| path.exists() && home.may_show(path)),
+                .filter(|path| path.exists() && places.may_show(path)),
         );
     }
-    read.extend(named.iter().filter_map(|path| shown_by_variable(path, home.as_ref())));
+    read.extend(named.iter().filter_map(|path| shown_by_variable(path, places.as_ref())));
     read.extend(rules.read.iter().cloned());
     // The request to the supervisor is JSON, which cannot hold paths that are not UTF-8.
     read.retain(|path| path.exists() && path.to_str().is_some());
@@ -239,18 +239,16 @@ const PRIVATE: &[&str] = &[
     ".ssh",
 ];
 
-/// The user's home directory.
-struct HomeDirectory<'a> {
-    /// The path as the environment names it.
-    written: &'a Path,
+/// The places of the user's home directory and of the private entries in it.
+struct HomePlaces {
     /// The path as the environment names it, and the path without links, if that is another one.
     spellings: Vec<PathBuf>,
     /// The private directories and files in both spellings, each with its name in the home.
     private: Vec<(&'static str, PathBuf)>,
 }
 
-impl<'a> HomeDirectory<'a> {
-    fn new(written: &'a Path) -> Self {
+impl HomePlaces {
+    fn new(written: &Path) -> Self {
         let mut spellings = vec![written.to_owned()];
         spellings.extend(written.canonicalize());
         spellings.dedup();
@@ -258,7 +256,7 @@ impl<'a> HomeDirectory<'a> {
             .iter()
             .flat_map(|home| PRIVATE.iter().map(move |name| (*name, home.join(name))))
             .collect();
-        Self { written, spellings, private }
+        Self { spellings, private }
     }
 
     /// Returns whether commands may see a path.
@@ -280,7 +278,7 @@ impl<'a> HomeDirectory<'a> {
 ///
 /// Returns `None` if it would expose the home directory, `/etc`, or a top-level directory. A path
 /// with `..` is replaced by its target.
-fn shown_by_variable(path: &Path, home: Option<&HomeDirectory<'_>>) -> Option<PathBuf> {
+fn shown_by_variable(path: &Path, home: Option<&HomePlaces>) -> Option<PathBuf> {
     let real = path.canonicalize().ok()?;
     let is_harmless = |path: &Path| {
         path.is_absolute() && path.components().count() > 2 && !path.starts_with("/etc")

@@ -3,9 +3,7 @@
 //! A client shows the text as it likes, so nothing in it depends on colors or on a page size. What
 //! is too long to be read is not asked about.
 
-use cofferdam::policy::{
-    ApprovalPaths, ApprovalQuestion, BuiltInList, ChangeKind, ChangeSet, Effect, FileChange,
-};
+use cofferdam::policy::{ApprovalQuestion, ChangeRisk, ChangeSet, Effect, FileChange};
 use cofferdam::sandbox::{CommandSandbox, special_address};
 use cofferdam::terminal_escape::{escape_exact, escape_line, escape_name};
 
@@ -114,41 +112,10 @@ fn describe_changes(changes: &ChangeSet) -> String {
 
 /// Returns the risks that a reader may overlook among many lines.
 fn find_risks(changes: &ChangeSet) -> Vec<String> {
-    let asked = ApprovalPaths::default();
-    let is_on = |change: &FileChange, list: BuiltInList| {
-        asked.find(&change.path).is_some_and(|listed| listed.list == list)
+    let describe = |(risk, of): (ChangeRisk, Vec<&FileChange>)| {
+        let paths: Vec<String> =
+            of.iter().map(|change| escape_full(change.path.as_str())).collect();
+        format!("! {}: {}", risk.describe(), paths.join(", "))
     };
-    let named = |what: &str, is: &dyn Fn(&FileChange) -> bool| {
-        let paths: Vec<String> = changes
-            .iter()
-            .filter(|change| is(change))
-            .map(|c| escape_full(c.path.as_str()))
-            .collect();
-        (!paths.is_empty()).then(|| format!("! {what}: {}", paths.join(", ")))
-    };
-    [
-        named("deletes", &|change| {
-            matches!(
-                change.kind,
-                ChangeKind::Delete { .. } | ChangeKind::RemoveDirectory | ChangeKind::Unlink
-            )
-        }),
-        named("creates links", &|change| matches!(change.kind, ChangeKind::Link { .. })),
-        named("changes instructions for agents", &|change| {
-            is_on(change, BuiltInList::Instructions)
-        }),
-        named("changes files that programs run code from", &|change| {
-            is_on(change, BuiltInList::RunsCode)
-        }),
-        named("not text, or too large for a diff", &|change| {
-            change.diff.is_none()
-                && matches!(
-                    change.kind,
-                    ChangeKind::Create { .. } | ChangeKind::Modify { .. } | ChangeKind::Move { .. }
-                )
-        }),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    changes.risks().map(describe).collect()
 }

@@ -25,6 +25,7 @@ mod authorizer;
 mod canonical;
 mod capability;
 mod caps;
+mod change_risk;
 mod changes;
 mod chosen_caps;
 mod command_line;
@@ -57,6 +58,7 @@ pub use authorizer::{
 };
 pub use capability::{Capability, CapabilityKind};
 pub use caps::{CapName, CapOutOfRange, Caps};
+pub use change_risk::ChangeRisk;
 pub use changes::{ChangeKind, ChangeSet, ContentDigest, FileChange};
 pub use chosen_caps::ChosenCaps;
 pub use command_line::{CommandScope, SimpleCommand};

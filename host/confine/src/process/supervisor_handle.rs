@@ -193,9 +193,9 @@ impl SupervisorHandle {
     pub(super) async fn request_checkpoint(&mut self) -> std::io::Result<()> {
         let layer = self.layer.as_ref().ok_or(std::io::ErrorKind::Unsupported)?;
         let copies = layer.create_for_checkpoint()?;
-        let (path, since) = (copies.path().to_owned(), copies.created());
+        let layer = copies.path().to_owned();
         self.checkpoint = Some(copies);
-        self.send(&HostMessage::Checkpoint(CheckpointRequest { layer: path, since })).await
+        self.send(&HostMessage::Checkpoint(CheckpointRequest { layer })).await
     }
 
     /// Tells the supervisor that the last checkpoint is committed or discarded, which it confirms

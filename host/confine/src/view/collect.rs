@@ -301,7 +301,7 @@ impl<'a, 'c> ChangeCollector<'a, 'c> {
         let seen = self.committed.find_seen(lower, path, None)?;
         // A directory that a checkpoint has committed is the command's own.
         if *view == DirectoryView::Merged {
-            let (layers, since) = ((upper.as_fd(), *lower), self.committed.created());
+            let (layers, since) = ((upper.as_fd(), *lower), self.committed.started());
             let suspect = self.removed.find_suspect(layers, name, path, after, since)?;
             self.removed.suspect(suspect);
         }

@@ -76,9 +76,9 @@ enum UnsettledKind {
 /// The paths that the checkpoints of a command have committed.
 #[derive(Debug, Default)]
 pub(crate) struct CommittedPaths {
-    /// When the layer was created, by the clock of its file system. An entry of the workspace whose
-    /// status changed later was changed by somebody else, or by a checkpoint.
-    created: (i64, i64),
+    /// When the command got its view, by the clock of the file system. An entry of the workspace
+    /// whose status changed later was changed by somebody else, or by a checkpoint.
+    started: (i64, i64),
     entries: BTreeMap<PathBuf, CommittedCopy>,
     /// The directories in which checkpoints have created or removed entries.
     touched: BTreeSet<PathBuf>,
@@ -141,14 +141,14 @@ impl EntryStamp {
 }
 
 impl CommittedPaths {
-    /// Remembers when the layer was created.
-    pub(crate) fn set_created(&mut self, created: (i64, i64)) {
-        self.created = created;
+    /// Remembers when the command got its view.
+    pub(crate) fn set_start(&mut self, started: (i64, i64)) {
+        self.started = started;
     }
 
-    /// Returns when the layer was created.
-    pub(super) fn created(&self) -> (i64, i64) {
-        self.created
+    /// Returns when the command got its view.
+    pub(super) fn started(&self) -> (i64, i64) {
+        self.started
     }
 
     /// Returns the numbers of the entries of the layer whose copies were committed.
@@ -225,7 +225,7 @@ impl CommittedPaths {
         if let Some(known) = self.entries.get(path) {
             return found.is_own(&known.lower);
         }
-        found.changed <= self.created || (found.is_directory() && self.touched.contains(path))
+        found.changed <= self.started || (found.is_directory() && self.touched.contains(path))
     }
 
     /// Returns whether a checkpoint has changed something at or below a path.

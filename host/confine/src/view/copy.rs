@@ -60,6 +60,13 @@ struct CopySource<'a> {
     to_name: &'a CStr,
 }
 
+impl<'a> CopySource<'a> {
+    /// An entry whose copy has the same name.
+    fn of_same_name(from: &'a OwnedFd, to: &'a OwnedFd, name: &'a CStr, status: &'a Stat) -> Self {
+        Self { from: from.as_fd(), from_name: name, status, to: to.as_fd(), to_name: name }
+    }
+}
+
 impl<'a> EntryCopier<'a> {
     pub(crate) fn new(is_cancelled: &'a mut dyn FnMut() -> bool) -> Self {
         Self {
@@ -134,13 +141,7 @@ impl<'a> EntryCopier<'a> {
                 }
                 size.entries += 1;
                 let inner = below.join(OsStr::from_bytes(name.to_bytes()));
-                let one = CopySource {
-                    from: source.as_fd(),
-                    from_name: &name,
-                    status: &status,
-                    to: target.as_fd(),
-                    to_name: &name,
-                };
+                let one = CopySource::of_same_name(&source, &target, &name, &status);
                 self.copy_one(&one, &to_path.join(&inner), size)?;
                 if FileType::from_raw_mode(status.st_mode) == FileType::Directory {
                     pending.push(inner.clone());
@@ -154,13 +155,7 @@ impl<'a> EntryCopier<'a> {
             let parent = inner.parent().unwrap_or(Path::new(""));
             let (source, target) = (open_below(&from_top, parent)?, open_below(&to_top, parent)?);
             let name = CString::new(inner.file_name().unwrap_or_default().as_bytes())?;
-            let one = CopySource {
-                from: source.as_fd(),
-                from_name: &name,
-                status: &status,
-                to: target.as_fd(),
-                to_name: &name,
-            };
+            let one = CopySource::of_same_name(&source, &target, &name, &status);
             set_attributes(&one)?;
             self.add_copied(&path.join(&inner), &status, target.as_fd(), &name)?;
         }

@@ -4,8 +4,11 @@ use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
+use super::HostError;
 use crate::agent::events::{AgentEvent, DeniedCallSummary, Observer, ToolView};
-use crate::conversation::{ResultStatus, ToolResult};
+use crate::conversation::{
+    ModelResponse, OpenTurn, ResponseBlock, ResultStatus, ToolCall, ToolResult,
+};
 
 /// The outcome of a tool call that no model made.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,15 +54,25 @@ impl CallOutcome {
     }
 }
 
+/// Opens a turn with one call, as if a model had made it.
+pub(super) fn open_turn(call: ToolCall) -> Result<OpenTurn, HostError> {
+    let blocks = vec![ResponseBlock::Call(call)];
+    OpenTurn::new(ModelResponse { blocks, ..ModelResponse::default() })
+        .map_err(|_| HostError::NoCall)
+}
+
 impl<'a> CallCapture<'a> {
     pub(super) fn new(inner: &'a dyn Observer) -> Self {
         Self { inner, captured: Mutex::default() }
     }
 
-    pub(super) fn into_outcome(self, result: ToolResult) -> CallOutcome {
+    /// Closes the turn of the call, and returns the outcome.
+    pub(super) fn close(self, turn: OpenTurn) -> Result<CallOutcome, HostError> {
+        let turn = turn.close("the call was cancelled");
+        let result = turn.calls().next().ok_or(HostError::NoCall)?.result.clone();
         let CapturedEnd { structured, view, denied, exit_code } =
             self.captured.into_inner().unwrap_or_else(PoisonError::into_inner);
-        CallOutcome { result, structured, view, denied, exit_code }
+        Ok(CallOutcome { result, structured, view, denied, exit_code })
     }
 }
 

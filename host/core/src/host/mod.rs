@@ -45,12 +45,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::events::{AgentEvent, Observer};
 use crate::agent::ports::{LanguageModel, ToolRunner as _};
-use crate::conversation::{CallId, ModelResponse, OpenTurn, ResponseBlock, ToolCall};
+use crate::conversation::{CallId, ToolCall};
 use crate::sandbox::{UndoHistory, Workspace};
 use crate::tools::{
     Approver, Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog,
 };
-use call_outcome::CallCapture;
+use call_outcome::{CallCapture, open_turn};
 
 pub use audit_options::AuditOptions;
 pub use builder::{HostBuilder, NoticeHandler};
@@ -196,17 +196,13 @@ impl Host {
         self.ensure_call_audit()?;
         let dispatcher = self.dispatcher(Arc::clone(&self.shared.approvals), None);
         let call = ToolCall { id: CallId::new("call_1"), name: name.to_owned(), arguments };
-        let response =
-            ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
-        let mut turn = OpenTurn::new(response).map_err(|_| HostError::NoCall)?;
+        let mut turn = open_turn(call)?;
         let capture = CallCapture::new(observer);
         // A call whose future is dropped ends; it runs on a thread of its own.
         let stop = cancel.child_token();
         let _stop_on_drop = stop.clone().drop_guard();
         dispatcher.run(&mut turn, &capture, &stop).await;
-        let turn = turn.close("the call was cancelled");
-        let answered = turn.calls().next().ok_or(HostError::NoCall)?;
-        Ok(capture.into_outcome(answered.result.clone()))
+        capture.close(turn)
     }
 
     /// Begins the audit log of single tool calls with the first call.

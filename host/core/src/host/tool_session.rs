@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::call_outcome::CallCapture;
+use super::call_outcome::{CallCapture, open_turn};
 use super::{CallOutcome, Host, HostError};
 use crate::agent::events::Observer;
-use crate::conversation::{ModelResponse, OpenTurn, ResponseBlock, ToolCall};
+use crate::conversation::ToolCall;
 use crate::sandbox::Job;
 use crate::tools::{
     Approver, CallScheduler, Dispatcher, SchedulerClient, SessionApprovals, SessionState,
@@ -102,17 +102,13 @@ impl ToolSession {
         observer: &dyn Observer,
         cancel: &CancellationToken,
     ) -> Result<CallOutcome, HostError> {
-        let response =
-            ModelResponse { blocks: vec![ResponseBlock::Call(call)], ..ModelResponse::default() };
-        let mut turn = OpenTurn::new(response).map_err(|_| HostError::NoCall)?;
+        let mut turn = open_turn(call)?;
         let capture = CallCapture::new(observer);
         // A call runs on a thread of its own, which must not outlive this future.
         let stop = cancel.child_token();
         let _stop_on_drop = stop.clone().drop_guard();
         self.dispatcher.run_scheduled(&mut turn, &self.queue, &capture, &stop).await;
-        let turn = turn.close("the call was cancelled");
-        let answered = turn.calls().next().ok_or(HostError::NoCall)?;
-        Ok(capture.into_outcome(answered.result.clone()))
+        capture.close(turn)
     }
 
     /// Stops all background commands, waits until their changes are committed or discarded, and

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -233,6 +234,62 @@ fn a_killed_host_leaves_no_half_commit_and_no_hook() {
     let mut after = describe_tree(&home.workspace());
     after.retain(|path, _| path != "target" && !path.starts_with("target/"));
     assert_eq!(after, before);
+}
+
+/// The repositories in the workspace. Some entries may vanish meanwhile.
+fn repositories_in(home: &TestHome) -> Vec<PathBuf> {
+    let (mut found, mut pending) = (Vec::new(), vec![home.workspace()]);
+    while let Some(directory) = pending.pop() {
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        pending.extend(entries.map(|entry| entry.path()).filter(|path| path.is_dir()));
+        if ["HEAD", "objects", "refs"].iter().all(|name| directory.join(name).exists()) {
+            found.push(directory);
+        }
+    }
+    found
+}
+
+/// Plants a repository that is too large for an archive.
+const PLANT: &str = "git init -q target/x; echo true > target/x/.git/hooks/pre-commit; \
+    truncate -s 70M target/x/.git/hooks/big; touch target/ended";
+
+#[test]
+fn a_repository_that_is_too_large_for_an_archive_leaves_a_direct_directory() {
+    let home = home_with_direct(r#"["target"]"#).with_file("target/old", "old\n");
+    let ran = home.start(call(&home, PLANT)).wait_for_exit();
+    assert!(ran.stdout.contains("it was moved to "), "{ran:?}");
+    assert_eq!(repositories_in(&home), [] as [PathBuf; 0], "{ran:?}");
+    assert!(home.has_file("target/old") && home.has_file("target/ended"), "{ran:?}");
+}
+
+#[test]
+fn a_kill_at_any_moment_of_the_end_leaves_no_repository_in_a_direct_directory() {
+    // Between its place and the quarantine directory, the repository has a neutral name in the
+    // workspace for some milliseconds.
+    for microseconds in (0..20_000).step_by(1000) {
+        let home = home_with_direct(r#"["target"]"#).with_file("target/old", "old\n");
+        let mut host = call(&home, PLANT)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        wait_until("the command ends", || home.has_file("target/ended"));
+        let supervisors = supervisors_of(host.id());
+        let place = home.workspace().join("target/x/.git");
+        while place.exists() {
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(Duration::from_micros(microseconds));
+        for supervisor in supervisors {
+            let pid = rustix::process::Pid::from_raw(supervisor).expect("an ID");
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+        let _ = host.kill();
+        host.wait().expect("it is ours");
+        wait_until("no repository is left", || repositories_in(&home).is_empty());
+        assert!(home.has_file("target/old"), "{microseconds} µs");
+    }
 }
 
 /// The processes between the host and its command, except the guard.

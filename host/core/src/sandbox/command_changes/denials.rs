@@ -63,9 +63,8 @@ fn describe_denied(path: &RestrictedPath, changes: &CommandChanges, root: &Path)
     let before = old.as_ref().map_or(0, fs::Metadata::len);
     let Some(kind) = path.kind else {
         return match change.map(|change| &change.action) {
-            Some(LayerAction::SetMode { kind: LayerEntryKind::File, .. }) => {
-                let after = ContentDigest { size: before, digest: String::new() };
-                ChangeKind::Modify { before, after }
+            Some(LayerAction::SetMode { before, after, .. }) => {
+                ChangeKind::SetMode { before: Some(*before), after: *after }
             }
             _ => {
                 let kind = old.map_or(LayerEntryKind::File, |old| judge::kind_of(old.file_type()));

@@ -27,16 +27,9 @@ impl Workspace {
         after: Option<&str>,
         max_files: usize,
     ) -> Vec<ReadableFile> {
-        let options = WalkOptions {
-            root: String::new(),
-            globs: Vec::new(),
-            hidden: false,
-            respect_ignore: true,
-            max_depth: None,
-            required: Vec::new(),
-            required_ignore_case: false,
+        let Ok(plan) = WalkPlan::new(self, WalkOptions::everything_below("")) else {
+            return Vec::new();
         };
-        let Ok(plan) = WalkPlan::new(self, options) else { return Vec::new() };
         let (problems, mut lookups) = (WalkProblems::default(), PathLookups::default());
         let files = TreeWalk::new(&plan, &problems).filter(|entry| entry.kind == FileKind::File);
         files

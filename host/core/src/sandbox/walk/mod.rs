@@ -39,6 +39,21 @@ pub(super) struct WalkOptions {
     pub(super) required_ignore_case: bool,
 }
 
+impl WalkOptions {
+    /// Everything below a directory that is neither hidden nor ignored.
+    pub(super) fn everything_below(root: &str) -> Self {
+        Self {
+            root: root.to_owned(),
+            globs: Vec::new(),
+            hidden: false,
+            respect_ignore: true,
+            max_depth: None,
+            required: Vec::new(),
+            required_ignore_case: false,
+        }
+    }
+}
+
 /// An entry that a walk visits.
 pub(super) struct WalkEntry {
     pub(super) path: String,

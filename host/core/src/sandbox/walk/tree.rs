@@ -186,16 +186,7 @@ mod tests {
 
     fn plan(directory: &Path, root: &str) -> WalkPlan {
         let workspace = Arc::new(open_workspace(directory));
-        let options = WalkOptions {
-            root: root.into(),
-            globs: Vec::new(),
-            hidden: false,
-            respect_ignore: true,
-            max_depth: None,
-            required: Vec::new(),
-            required_ignore_case: false,
-        };
-        WalkPlan::new(&workspace, options).expect("it is a walk")
+        WalkPlan::new(&workspace, WalkOptions::everything_below(root)).expect("it is a walk")
     }
 
     /// Walks a directory and returns the visited paths and the problems.
