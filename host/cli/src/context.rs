@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::args::CommonArgs;
 use super::audit;
 use super::credentials;
+use super::environment::home_directory;
 use super::error::CliError;
 use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
@@ -101,7 +102,10 @@ fn own_paths(common: &CommonArgs, user_dirs: &UserDirectories) -> OwnPaths {
 
 /// Prints a warning to standard error.
 pub(super) fn warn(problem: &str) {
-    eprint_line(&cofferdam::terminal_escape::escape_line(&format!("warning: {problem}"), 1000));
+    // A hint has a line of its own.
+    for line in format!("warning: {problem}").lines().take(4) {
+        eprint_line(&cofferdam::terminal_escape::escape_line(line, 1000));
+    }
 }
 
 /// Returns the lock file, which records the accepted plugins.
@@ -269,7 +273,7 @@ impl AppContext {
     pub(super) fn open_host(&self) -> Result<Host, CliError> {
         let host = self.prepared.open()?;
         if let Some(problem) = broad_workspace_warning(host.workspace().root()) {
-            warn(&format!("{problem}\nhint: choose a project directory with `-C DIR`"));
+            warn(&format!("{problem}, or choose one with `-C DIR`"));
         }
         Ok(host)
     }
@@ -324,7 +328,7 @@ pub(super) fn model_settings(settings: &RunSettings) -> model::ModelSettings {
 
 /// Returns a warning if a workspace is larger than a project, such as the home directory.
 pub(super) fn broad_workspace_warning(root: &Path) -> Option<String> {
-    let home = std::env::home_dir()
+    let home = home_directory()
         .filter(|home| home.is_absolute())
         .and_then(|home| home.canonicalize().ok());
     let what = match home {

@@ -13,7 +13,6 @@ pub(super) struct PrivateDirs {
     pub(super) temporary: PathBuf,
     pub(super) empty_file: PathBuf,
     pub(super) empty_directory: PathBuf,
-    pub(super) root: PathBuf,
     /// The directory for copies of settings, created on demand.
     pub(super) settings: PathBuf,
 }
@@ -27,19 +26,17 @@ impl PrivateDirs {
             .tempdir_in(parent)?;
         // Sandbox rules need a path without links, such as that of macOS's `/tmp`.
         let path = folder.path().canonicalize()?;
-        let [temporary, empty_file, empty_folder, root, settings] =
-            ["tmp", "file", "folder", "root", "settings"].map(|name| path.join(name));
+        let [temporary, empty_file, empty_folder, settings] =
+            ["tmp", "file", "folder", "settings"].map(|name| path.join(name));
         let private = Self {
             directory: folder,
             temporary,
             empty_file,
             empty_directory: empty_folder,
-            root,
             settings,
         };
         std::fs::create_dir(&private.temporary)?;
         std::fs::create_dir(&private.empty_directory)?;
-        std::fs::create_dir(&private.root)?;
         std::fs::write(&private.empty_file, "")?;
         for path in [&private.empty_file, &private.empty_directory] {
             std::fs::set_permissions(path, Permissions::from_mode(0o000))?;

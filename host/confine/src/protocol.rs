@@ -17,6 +17,40 @@ use crate::view::CollectedChanges;
 use cofferdam_policy::ComponentDigest;
 use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 
+/// A message of the host to a supervisor that has no command yet.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum SupervisorOrder {
+    /// Prepare the sandbox of a command that may come. Only the first message can say so.
+    Prepare(SandboxPreparation),
+    /// Run this command.
+    Run(Box<SupervisorRequest>),
+}
+
+/// What a supervisor can prepare before there is a command: the part of a sandbox at the level
+/// `full` that all commands of a host have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SandboxPreparation {
+    pub(crate) home: Option<PathBuf>,
+    pub(crate) paths: CommandPaths,
+    /// Whether commands have the network of the host.
+    pub(crate) has_host_network: bool,
+}
+
+impl SandboxPreparation {
+    /// Returns the preparation for commands like this one, if there is any.
+    pub(crate) fn for_request(request: &SupervisorRequest) -> Option<Self> {
+        let has_namespaces = request.level == SandboxLevel::Full
+            && request.namespaces == Some(NamespaceMaker::Supervisor);
+        // A command that writes the workspace itself has a guard, which is not in a namespace.
+        let needs_guard = request.view == SupervisedView::Direct || !request.direct.is_empty();
+        (has_namespaces && !needs_guard).then(|| Self {
+            home: request.home.clone(),
+            paths: request.paths.clone(),
+            has_host_network: request.network == NetworkAccess::Host,
+        })
+    }
+}
+
 /// The request of the host to the supervisor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SupervisorRequest {

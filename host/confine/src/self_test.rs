@@ -105,7 +105,7 @@ impl CommandSandbox {
         let setup = SandboxSetup { view: tested, ..setup.clone() };
         let commission =
             self.plan_spawn(task, setup, place, NetworkAccess::None).map_err(failed)?;
-        let (supervisor, _) = self.take_supervisor().map_err(failed)?;
+        let (supervisor, _) = self.take_supervisor(&commission).map_err(failed)?;
         let (report, stdout, stderr) = run_plan(commission, supervisor)?;
         let stderr = first_line(&stderr).to_owned();
         match report.ending {
@@ -164,7 +164,7 @@ fn run_plan(
     supervisor: StartedSupervisor,
 ) -> Result<(SupervisorReport, Option<String>, String), SelfTestError> {
     let failed = SelfTestError::Start;
-    let SpawnPlan { request: order, digest: _ } = commission;
+    let SpawnPlan { request: order, digest: _, preparation: _ } = commission;
     let StartedSupervisor { mut child, link } = supervisor;
     link.set_read_timeout(Some(REPORT_TIMEOUT)).map_err(failed)?;
     let output =

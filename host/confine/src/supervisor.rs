@@ -3,7 +3,9 @@
 //! It creates the sandbox, waits, kills all processes of the command, restores the protected paths
 //! and reports. If the host is killed, it lives just long enough to do so.
 
+use std::ffi::OsString;
 use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,15 +24,15 @@ use super::modes::RecordedFileModes;
 use super::protection_rounds::restore_protected_paths;
 use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, HostMessage, NamespaceMaker,
-    NetworkAccess, SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport,
-    SupervisorRequest,
+    NetworkAccess, SandboxPreparation, SocketAccess, SupervisedView, SupervisorMessage,
+    SupervisorOrder, SupervisorReport, SupervisorRequest,
 };
-use super::sandbox_process::SandboxProcess;
+use super::sandbox_process::{SandboxProcess, SandboxStart};
 use super::set_aside::move_held_entries;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::EntryKind;
 use crate::exit_code::exit_code;
-use crate::os::{self, DetachedOverlay};
+use crate::os::{self, DetachedOverlay, ForkedProcess, PreparedSandbox};
 use crate::view::collect::{collect_changes, open_directory};
 use crate::view::{CollectedChanges, CommittedPaths, OverlayFacts};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
@@ -67,8 +69,6 @@ pub(crate) struct SandboxSpec<'a> {
     /// A replacement for hidden files that nobody can read.
     pub(crate) empty_file: &'a Path,
     pub(crate) empty_directory: &'a Path,
-    /// An empty directory at which the root of the command can be mounted.
-    pub(crate) root: &'a Path,
     /// The protected entries below the workspace, outer paths first.
     pub(crate) protected: &'a [(PathBuf, PathProtection, EntryKind)],
     /// The sockets in the workspace, which may have listeners outside.
@@ -86,28 +86,71 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     os::close_inherited_files(None).map_err(ConfineError::at(ConfineStep::CloseInheritedFiles))?;
     let mut host =
         SupervisorLink::from_stdin().map_err(ConfineError::at(ConfineStep::ReadRequest))?;
-    let received = host.receive::<SupervisorRequest>();
-    let Some(order) = received.map_err(ConfineError::at(ConfineStep::ReadRequest))? else {
-        return Ok(());
-    };
+    match receive_order(&mut host)? {
+        None => Ok(()),
+        Some(SupervisorOrder::Run(order)) => execute(&order, host),
+        Some(SupervisorOrder::Prepare(preparation)) => supervise_prepared(&preparation, host),
+    }
+}
+
+fn receive_order(host: &mut SupervisorLink) -> Result<Option<SupervisorOrder>, ConfineError> {
+    host.receive().map_err(ConfineError::at(ConfineStep::ReadRequest))
+}
+
+/// Executes a request for which nothing is prepared.
+fn execute(order: &SupervisorRequest, mut host: SupervisorLink) -> Result<(), ConfineError> {
     match &order.view {
         SupervisedView::Layer(_) if order.direct.is_empty() => {
-            supervise_with_own_mounts(&order, host)
+            supervise_with_own_mounts(order, host)
         }
         // What the command writes directly is restored even if the supervisor is killed.
         SupervisedView::Layer(_) => {
-            guard_supervisor(&order, || supervise_with_own_mounts(&order, host))
+            guard_supervisor(order, || supervise_with_own_mounts(order, host))
         }
         // If the supervisor is killed, the kernel kills the command, and there is nothing to
         // restore in the workspace.
         SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
-            supervise(&order, &mut host, Ok(()));
+            supervise(order, &mut host, Ok(None));
             Ok(())
         }
-        SupervisedView::ReadOnly | SupervisedView::Direct => guard_supervisor(&order, || {
-            supervise(&order, &mut host, Ok(()));
+        SupervisedView::ReadOnly | SupervisedView::Direct => guard_supervisor(order, || {
+            supervise(order, &mut host, Ok(None));
             Ok(())
         }),
+    }
+}
+
+/// Prepares a sandbox in a child, which then waits for the request and executes it, and waits for
+/// its end. If the sandbox cannot be prepared, executes the request without it.
+fn supervise_prepared(
+    preparation: &SandboxPreparation,
+    mut host: SupervisorLink,
+) -> Result<(), ConfineError> {
+    let start = ConfineStep::StartSupervisor;
+    let (mut ours, theirs) = UnixStream::pair().map_err(ConfineError::at(start))?;
+    let in_child = |prepared: Result<PreparedSandbox, ConfineError>| {
+        let Ok(prepared) = prepared else { return 0 };
+        let is_known = (&theirs).write_all(&[1]);
+        drop(theirs);
+        match is_known.map(|()| receive_order(&mut host)) {
+            Ok(Ok(Some(SupervisorOrder::Run(order)))) => {
+                let prepared = prepared.begin_command(preparation, &order);
+                supervise(&order, &mut host, prepared.map(Some));
+                0
+            }
+            Ok(Ok(None)) => 0,
+            Ok(Ok(Some(SupervisorOrder::Prepare(_))) | Err(_)) | Err(_) => 1,
+        }
+    };
+    let child = os::PreparedSandbox::run(preparation, in_child);
+    // The child has its own copy of the other end, or has dropped it.
+    let is_prepared = child.is_ok() && ours.read_exact(&mut [0]).is_ok();
+    match child {
+        Ok(child) if is_prepared => wait_for_supervisor(child, host),
+        Ok(_) | Err(_) => match receive_order(&mut host)? {
+            Some(SupervisorOrder::Run(order)) => execute(&order, host),
+            Some(SupervisorOrder::Prepare(_)) | None => Ok(()),
+        },
     }
 }
 
@@ -117,17 +160,21 @@ fn supervise_with_own_mounts(
     order: &SupervisorRequest,
     mut host: SupervisorLink,
 ) -> Result<(), ConfineError> {
-    let in_child = |prepared| {
-        supervise(order, &mut host, prepared);
+    let in_child = |entered: Result<(), ConfineError>| {
+        supervise(order, &mut host, entered.map(|()| None));
         0
     };
-    let mut child = match os::run_with_own_mounts(in_child) {
-        Ok(child) => child,
+    match os::run_with_own_mounts(in_child) {
+        Ok(child) => wait_for_supervisor(child, host),
         Err(error) => {
             supervise(order, &mut host, Err(error));
-            return Ok(());
+            Ok(())
         }
-    };
+    }
+}
+
+/// Waits for the end of a child that executes a request.
+fn wait_for_supervisor(mut child: ForkedProcess, host: SupervisorLink) -> Result<(), ConfineError> {
     // The output and the link belong to the child. They end with it.
     drop(host);
     File::open("/dev/null")
@@ -146,13 +193,13 @@ fn supervise_with_own_mounts(
 fn supervise(
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
-    prepared: Result<(), ConfineError>,
+    prepared: Result<Option<PreparedSandbox>, ConfineError>,
 ) {
     // Terminal signals go to the host, which then closes the link.
     let _ = rustix::process::setsid();
     let mut results = CommandResults::default();
     let ending = prepared
-        .and_then(|()| handle_request(order, host, &mut results))
+        .and_then(|prepared| handle_request(order, host, prepared, &mut results))
         .unwrap_or_else(|error| CommandExitKind::NotRun(error.encode()));
     let report = SupervisorMessage::Ended(SupervisorReport {
         ending,
@@ -191,6 +238,7 @@ struct CommandResults {
 fn handle_request(
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
+    prepared: Option<PreparedSandbox>,
     results: &mut CommandResults,
 ) -> Result<CommandExitKind, ConfineError> {
     if order.job.digest() != order.digest {
@@ -238,7 +286,6 @@ fn handle_request(
         temporary: &private.temporary,
         empty_file: &private.empty_file,
         empty_directory: &private.empty_directory,
-        root: &private.root,
         protected: &list,
         sockets: &before.sockets,
         rules: &protected,
@@ -276,7 +323,10 @@ fn handle_request(
         | WorkspaceIsolation::Turn(_)
         | WorkspaceIsolation::Unneeded => None,
     };
-    let ran = run_command(order, &surroundings, host, checkpoints.as_mut());
+    let sandbox = os::plan_sandbox(&surroundings, prepared);
+    let environment = added_environment(&surroundings);
+    let ran = sandbox
+        .and_then(|sandbox| run_command(order, sandbox, environment, host, checkpoints.as_mut()));
     let ended = os::kill_descendants();
     let mut held = Vec::new();
     if let Some(checkpoints) = &mut checkpoints {
@@ -356,13 +406,13 @@ fn places_closed_to_links(order: &SupervisorRequest) -> (Vec<PathBuf>, Vec<PathB
 
 fn run_command(
     order: &SupervisorRequest,
-    surroundings: &SandboxSpec<'_>,
+    (start, places): (SandboxStart, CommandPaths),
+    environment: Vec<(OsString, OsString)>,
     host: &mut SupervisorLink,
     checkpoints: Option<&mut CheckpointMaker<'_>>,
 ) -> Result<CommandExitKind, ConfineError> {
-    let (start, places) = os::plan_sandbox(surroundings)?;
     let (ours, theirs) = UnixStream::pair().map_err(ConfineError::at(ConfineStep::StartSandbox))?;
-    let mut child = start.start(theirs, added_environment(surroundings))?;
+    let mut child = start.start(theirs, environment)?;
     // The output ends with the processes of the command, not with this one.
     replace_output().map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
     let sockets = match (order.level, order.network) {

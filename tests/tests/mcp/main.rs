@@ -8,6 +8,7 @@ mod client;
 mod endings;
 mod hostile;
 mod install;
+mod prepared_sandboxes;
 mod resources;
 mod sdk;
 mod versions;

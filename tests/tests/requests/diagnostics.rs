@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::new_home;
-use cofferdam_tests::wire::{Provider, call_reply, text_reply};
+use cofferdam_tests::wire::{Provider, call_reply, empty_reply, text_reply};
 
 /// Texts that go through a request and must never be in a log.
 const CONTENT: [&str; 6] =
@@ -107,4 +107,17 @@ fn an_invalid_filter_is_an_error_with_a_hint() {
             && ran.stderr.contains("hint: use a level"),
         "{ran:?}"
     );
+}
+
+#[test]
+fn the_log_has_no_text_of_the_provider() {
+    let home = new_home();
+    let id = "zircon-id";
+    let call = empty_reply().with_raw_call(id, "read_file", r#"{"path":"a"}"#);
+    let server = Provider::Anthropic.serve([call, text_reply("done")]);
+    let args = ["--mode", "auto", "--output", "json", "-vv"];
+    let ran = home.start(home.model_command(&server, &args)).wait_for_exit();
+    ran.expect_outcome("answered", 0);
+    assert!(ran.stderr.contains("call{tool=\"read_file\" number=1"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains(id), "{}", ran.stderr);
 }

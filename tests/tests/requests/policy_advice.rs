@@ -25,7 +25,7 @@ fn explain_advises_only_what_is_allowed_and_says_what_is_not() {
     );
     assert!(!ran.stdout.contains("note"), "{ran:?}");
     home.write_file(USER_POLICY, "[write]\ndeny = [\"x/**\"]\n[limits]\nseconds = 5\n");
-    let note = "rules under [write] apply to changes by tools";
+    let note = "rules under [write] apply to changes by commands";
     assert!(explain(&[]).stdout.contains(note));
     let shown = home.run(&["policy", "show"]).stdout;
     assert!(shown.contains(note) && shown.contains("policy.toml:4:11)"), "{shown}");

@@ -38,14 +38,19 @@ fn assert_commands_work(user: &TestUser, run: impl Fn(&[&str]) -> ProgramOutput,
         .expect_answer("Written.");
 }
 
-/// With a home that is this one, and nothing else said.
+/// With a home that is this one, or `(unset)`, and nothing else said.
 fn run_with_home(user: &TestUser, home: &str) -> impl Fn(&[&str]) -> ProgramOutput {
+    // The user database names a home for everybody, which is not used if there is no variable.
+    let home = Some(home).filter(|home| *home != "(unset)");
     move |args: &[&str]| {
         let mut command = user.home.command(args);
         for folder in ["CONFIG", "DATA", "STATE"] {
             command.env_remove(format!("XDG_{folder}_HOME"));
         }
-        command.env("HOME", home);
+        match home {
+            Some(home) => command.env("HOME", home),
+            None => command.env_remove("HOME"),
+        };
         user.home.start(command).wait_for_exit()
     }
 }
@@ -56,7 +61,7 @@ fn without_a_home_what_keeps_nothing_works_and_a_project_brings_no_home() {
     user.home.write_file("workspace/a.txt", "text");
     // With a home that is not absolute this would be the configuration of the user.
     user.home.write_file("workspace/.config/cofferdam/config.toml", "mode = \"nonsense\"\n");
-    for home in [".", "home", "/dev/null"] {
+    for home in [".", "home", "/dev/null", "", "(unset)"] {
         assert_commands_work(
             &user,
             run_with_home(&user, home),

@@ -39,7 +39,11 @@ pub(super) struct ExplanationReport {
 
 /// Rules about writing, and commands.
 pub(super) const WRITE_RULES_NOTE: &str =
-    "rules under [write] apply to changes by tools, not to files that a command writes";
+    "rules under [write] apply to changes by commands only if they have a private view";
+
+/// Names of hosts, which are looked up when they are used.
+const ADDRESS_NOTE: &str = "a call also checks the address of the host: for one of this machine or \
+    of a private network, a rule must contain that address";
 
 pub(super) fn run(common: &CommonArgs, args: &ExplainArgs) -> CommandResult {
     let parts = context::load_context_for_inspection(
@@ -272,8 +276,13 @@ impl ExplainContext<'_> {
             };
             let (verdict, remedy) = (explanation.outcome.verdict(), self.remedy(by, finding));
             let mut next = self::report(act, verdict, finding, by, steps.clone(), remedy);
-            let is_command = matches!(act, Action::Command(_));
-            next.note = (is_command && self.policy.has_write_rules()).then_some(WRITE_RULES_NOTE);
+            next.note = match act {
+                Action::Command(_) => self.policy.has_write_rules().then_some(WRITE_RULES_NOTE),
+                Action::Fetch { .. } | Action::Connect(_) => {
+                    (next.verdict != Verdict::Deny).then_some(ADDRESS_NOTE)
+                }
+                Action::Read(_) | Action::Input(_) | Action::Write(_) | Action::Use => None,
+            };
             // The first of the strictest.
             if action_report
                 .as_ref()

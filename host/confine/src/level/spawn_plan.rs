@@ -6,7 +6,10 @@ use super::{CommandLocation, CommandSandbox, SandboxSetup, outer_repository};
 use crate::git::UserSettings;
 use crate::process::environment::command_environment;
 use crate::process::ready_supervisor::{StartedSupervisor, SupervisorProgram, SupervisorSuccessor};
-use crate::protocol::{CommandJob, NetworkAccess, SupervisedView, SupervisorRequest};
+use crate::protocol::{
+    CommandJob, NetworkAccess, SandboxPreparation, SupervisedView, SupervisorOrder,
+    SupervisorRequest,
+};
 use crate::snapshot::SavedPath;
 use cofferdam_policy::{CommandRules, ComponentDigest};
 
@@ -15,6 +18,8 @@ pub(crate) struct SpawnPlan {
     /// The request as one line of JSON.
     pub(crate) request: Vec<u8>,
     pub(crate) digest: ComponentDigest,
+    /// What a supervisor could prepare for such commands.
+    pub(crate) preparation: Option<SandboxPreparation>,
 }
 
 impl CommandSandbox {
@@ -68,21 +73,23 @@ impl CommandSandbox {
             view,
             streams,
         };
-        let mut order = serde_json::to_vec(&order)?;
-        order.push(b'\n');
-        Ok(SpawnPlan { request: order, digest })
+        let preparation = SandboxPreparation::for_request(&order);
+        let mut request = serde_json::to_vec(&SupervisorOrder::Run(Box::new(order)))?;
+        request.push(b'\n');
+        Ok(SpawnPlan { request, digest, preparation })
     }
 
-    /// Returns a supervisor that waits for its request, and what starts the next one.
+    /// Returns a supervisor that waits for the request of this plan, and what starts the next one.
     pub(crate) fn take_supervisor(
         &self,
+        plan: &SpawnPlan,
     ) -> std::io::Result<(StartedSupervisor, SupervisorSuccessor)> {
         let program = SupervisorProgram {
             program: self.program.clone(),
             environment: command_environment(&self.environment.variables),
         };
-        let started = self.ready.take_or_start(&program)?;
-        Ok((started, self.ready.successor(program)))
+        let started = self.ready.take_or_start(&program, plan.preparation.as_ref())?;
+        Ok((started, self.ready.successor(program, plan.preparation.clone())))
     }
 }
 

@@ -16,8 +16,8 @@ use rustix::process::{Pid, Resource, Signal, getpid, kill_process_group, setsid}
 use super::other_process::set_limit;
 use super::seatbelt::SeatbeltProfile;
 pub(crate) use super::without_namespaces::{
-    DetachedOverlay, DirectMount, NamespaceStart, PausedProcesses, WorkspaceOverlay,
-    check_private_view, run_with_own_mounts,
+    DetachedOverlay, DirectMount, MountWatch, NamespaceStart, PausedProcesses, PreparedSandbox,
+    WorkspaceOverlay, check_private_view, run_with_own_mounts,
 };
 use crate::error::{RemainingProcesses, StepProblem};
 use crate::protocol::NamespaceMaker;
@@ -58,6 +58,7 @@ pub(crate) fn sandbox_process_depth(_: Option<&NamespaceMaker>) -> usize {
 
 pub(crate) fn plan_sandbox(
     around: &SandboxSpec<'_>,
+    _: Option<PreparedSandbox>,
 ) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     let mut read = around.paths.read.clone();
     read.extend(

@@ -40,11 +40,11 @@ use no_sandbox as command_sandbox;
 pub(crate) use no_sandbox::ForkedProcess;
 
 pub(super) use command_sandbox::{
-    DetachedOverlay, DirectMount, NamespaceStart, PausedProcesses, WorkspaceOverlay, adopt_orphans,
-    check_kernel_support, check_namespaces, check_private_view, close_inherited_files,
-    confine_this_process, count_descendants, end_processes_of, find_bubblewrap, kill_descendants,
-    known_gaps, plan_sandbox, run_with_own_mounts, sandbox_process_depth, terminate_descendants,
-    wait_for_child_or_link,
+    DetachedOverlay, DirectMount, MountWatch, NamespaceStart, PausedProcesses, PreparedSandbox,
+    WorkspaceOverlay, adopt_orphans, check_kernel_support, check_namespaces, check_private_view,
+    close_inherited_files, confine_this_process, count_descendants, end_processes_of,
+    find_bubblewrap, kill_descendants, known_gaps, plan_sandbox, run_with_own_mounts,
+    sandbox_process_depth, terminate_descendants, wait_for_child_or_link,
 };
 pub(super) use own_process::{
     RECEIVE_FLAGS, current_program, limit_compiler, protect_process_memory,

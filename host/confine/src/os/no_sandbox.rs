@@ -8,8 +8,8 @@ use std::time::Duration;
 use rustix::process::Pid;
 
 pub(crate) use super::without_namespaces::{
-    DetachedOverlay, DirectMount, NamespaceStart, PausedProcesses, WorkspaceOverlay,
-    check_private_view, run_with_own_mounts,
+    DetachedOverlay, DirectMount, MountWatch, NamespaceStart, PausedProcesses, PreparedSandbox,
+    WorkspaceOverlay, check_private_view, run_with_own_mounts,
 };
 use crate::error::RemainingProcesses;
 use crate::protocol::NamespaceMaker;
@@ -50,6 +50,7 @@ pub(crate) fn sandbox_process_depth(_: Option<&NamespaceMaker>) -> usize {
 
 pub(crate) fn plan_sandbox(
     _: &SandboxSpec<'_>,
+    _: Option<PreparedSandbox>,
 ) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     Err(ConfineError::new(ConfineStep::PlanSandbox, missing()))
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::os::ForkedProcess;
+use crate::protocol::{SandboxPreparation, SupervisorRequest};
 use crate::snapshot::LayerScope;
 use crate::view::{LayerPaths, ViewUnavailable};
 use crate::{ConfineError, ConfineStep, PrerequisiteError, SupervisorLink};
@@ -18,6 +19,41 @@ impl NamespaceStart {
         _: Vec<(OsString, OsString)>,
     ) -> Result<ForkedProcess, ConfineError> {
         match self {}
+    }
+}
+
+/// A sandbox that is prepared before there is a command, which needs namespaces.
+#[derive(Debug)]
+pub(crate) enum PreparedSandbox {}
+
+impl PreparedSandbox {
+    pub(crate) fn run(
+        _: &SandboxPreparation,
+        _: impl FnOnce(Result<Self, ConfineError>) -> i32,
+    ) -> Result<ForkedProcess, ConfineError> {
+        Err(ConfineError::new(ConfineStep::EnterNamespaces, PrerequisiteError::Namespaces))
+    }
+
+    pub(crate) fn begin_command(
+        self,
+        _: &SandboxPreparation,
+        _: &SupervisorRequest,
+    ) -> Result<Self, ConfineError> {
+        match self {}
+    }
+}
+
+/// A watch on mounts, which only prepared sandboxes need.
+#[derive(Debug)]
+pub(crate) enum MountWatch {}
+
+impl MountWatch {
+    pub(crate) fn begin() -> std::io::Result<Self> {
+        Err(std::io::ErrorKind::Unsupported.into())
+    }
+
+    pub(crate) fn has_changed(&self) -> bool {
+        match *self {}
     }
 }
 

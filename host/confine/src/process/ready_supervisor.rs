@@ -1,15 +1,20 @@
 //! Supervisors that are started before there is a command for them.
 //!
-//! The start of a process of this size takes two to three milliseconds. While a command runs, a
-//! host starts the supervisor of the next one, which waits for its request. It ends with the host.
+//! The start of a process of this size takes two to three milliseconds, and so does the common part
+//! of a sandbox. While a command runs, a host starts the supervisor of the next one, which prepares
+//! the sandbox of a command like this one and waits for its request. It ends with the host.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use crate::os::MountWatch;
+use crate::protocol::{SandboxPreparation, SupervisorOrder};
 
 /// What starts a supervisor.
 #[derive(Clone, Debug)]
@@ -18,6 +23,40 @@ pub(crate) struct SupervisorProgram {
     pub(crate) program: PathBuf,
     /// The environment of the command, except for the variables that its request sets.
     pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+/// A supervisor that was started in advance.
+#[derive(Debug)]
+struct WaitingSupervisor {
+    started: StartedSupervisor,
+    prepared: Option<PreparedFor>,
+}
+
+/// The commands for which a supervisor has prepared the sandbox.
+#[derive(Debug)]
+struct PreparedFor {
+    preparation: SandboxPreparation,
+    /// The prepared sandbox shows the mounts of the time when this began.
+    mounts: MountWatch,
+}
+
+impl WaitingSupervisor {
+    /// Returns whether it can run a command that needs this preparation.
+    fn fits(&mut self, wanted: Option<&SandboxPreparation>) -> bool {
+        let is_prepared_for = |prepared: &PreparedFor| {
+            Some(&prepared.preparation) == wanted && !prepared.mounts.has_changed()
+        };
+        // Somebody may have killed it.
+        matches!(self.started.child.try_wait(), Ok(None))
+            && self.prepared.as_ref().is_none_or(is_prepared_for)
+    }
+
+    /// Ends it. It has no request, so there is nothing to lose.
+    fn end(self) {
+        let StartedSupervisor { mut child, link: _link } = self.started;
+        let _ = child.kill();
+        let _ = child.wait();
+    }
 }
 
 /// A supervisor that waits for its request.
@@ -53,42 +92,43 @@ impl SupervisorProgram {
 pub(crate) struct ReadySupervisor(Arc<ReadySlot>);
 
 #[derive(Debug, Default)]
-struct ReadySlot(Mutex<Option<StartedSupervisor>>);
+struct ReadySlot(Mutex<Option<WaitingSupervisor>>);
 
 impl ReadySupervisor {
-    /// Takes the ready supervisor, or starts one.
+    /// Takes the ready supervisor if it fits a command that needs this preparation, or starts one.
     pub(crate) fn take_or_start(
         &self,
         program: &SupervisorProgram,
+        preparation: Option<&SandboxPreparation>,
     ) -> std::io::Result<StartedSupervisor> {
-        let ready = self.0.take();
-        // Somebody may have killed it.
-        let living = ready.and_then(|mut ready| match ready.child.try_wait() {
-            Ok(None) => Some(ready),
-            Ok(Some(_)) | Err(_) => None,
-        });
-        living.map_or_else(|| program.start(), Ok)
+        if let Some(mut ready) = self.0.take() {
+            if ready.fits(preparation) {
+                return Ok(ready.started);
+            }
+            ready.end();
+        }
+        program.start()
     }
 
     /// Returns what starts the next supervisor after this one.
-    pub(crate) fn successor(&self, program: SupervisorProgram) -> SupervisorSuccessor {
-        SupervisorSuccessor { slot: Arc::downgrade(&self.0), program }
+    pub(crate) fn successor(
+        &self,
+        program: SupervisorProgram,
+        preparation: Option<SandboxPreparation>,
+    ) -> SupervisorSuccessor {
+        SupervisorSuccessor { slot: Arc::downgrade(&self.0), program, preparation }
     }
 }
 
 impl ReadySlot {
-    fn take(&self) -> Option<StartedSupervisor> {
+    fn take(&self) -> Option<WaitingSupervisor> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 
 impl Drop for ReadySlot {
     fn drop(&mut self) {
-        if let Some(StartedSupervisor { mut child, link: _link }) = self.take() {
-            // It has no request, so there is nothing to lose.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        self.take().into_iter().for_each(WaitingSupervisor::end);
     }
 }
 
@@ -97,6 +137,7 @@ impl Drop for ReadySlot {
 pub(crate) struct SupervisorSuccessor {
     slot: Weak<ReadySlot>,
     program: SupervisorProgram,
+    preparation: Option<SandboxPreparation>,
 }
 
 impl SupervisorSuccessor {
@@ -110,12 +151,36 @@ impl SupervisorSuccessor {
         let _ = std::thread::Builder::new().name("next supervisor".to_owned()).spawn(work);
     }
 
-    fn fill(&self) {
+    fn fill(self) {
         // The host may be gone, or another command may have filled the slot.
         let Some(slot) = self.slot.upgrade() else { return };
         let mut ready = slot.0.lock().unwrap_or_else(PoisonError::into_inner);
         if ready.is_none() {
-            *ready = self.program.start().ok();
+            *ready = start_waiting(&self.program, self.preparation).ok();
+        }
+    }
+}
+
+/// Starts a supervisor, and lets it prepare the sandbox of such a command.
+fn start_waiting(
+    program: &SupervisorProgram,
+    preparation: Option<SandboxPreparation>,
+) -> std::io::Result<WaitingSupervisor> {
+    let watched = preparation.and_then(|wanted| Some((wanted, MountWatch::begin().ok()?)));
+    let mut started = program.start()?;
+    let Some((preparation, mounts)) = watched else {
+        return Ok(WaitingSupervisor { started, prepared: None });
+    };
+    let mut message = serde_json::to_vec(&SupervisorOrder::Prepare(preparation.clone()))?;
+    message.push(b'\n');
+    let sent = started.link.write_all(&message);
+    let prepared = Some(PreparedFor { preparation, mounts });
+    let waiting = WaitingSupervisor { started, prepared };
+    match sent {
+        Ok(()) => Ok(waiting),
+        Err(error) => {
+            waiting.end();
+            Err(error)
         }
     }
 }

@@ -111,8 +111,9 @@ impl SupervisorHandle {
                 (access, _) => access,
             },
         );
-        let SpawnPlan { request: order, digest } = commission.map_err(CommandFailure::Start)?;
-        let started = commands.take_supervisor().map_err(CommandFailure::Start)?;
+        let plan = commission.map_err(CommandFailure::Start)?;
+        let started = commands.take_supervisor(&plan).map_err(CommandFailure::Start)?;
+        let SpawnPlan { request: order, digest, preparation: _ } = plan;
         let (StartedSupervisor { mut child, link }, successor) = started;
         let (out, err) = (child.stdout.take(), child.stderr.take());
         // The supervisor ends by itself after the link closes, because it has to restore files

@@ -95,6 +95,16 @@ pub enum SessionError {
         /// The size limit, in bytes.
         most: u64,
     },
+    /// The session file names another workspace than the one whose sessions it is among.
+    #[error(
+        "cannot load `{}`: it is a session of another directory\nhint: delete the session with \
+            `cofferdam sessions delete`, or start a new one",
+        path.display()
+    )]
+    OtherWorkspace {
+        /// The path of the session file.
+        path: PathBuf,
+    },
     /// A line of the session file is damaged (R-111).
     #[error("cannot load `{}`: line {line} is damaged: {reason}", path.display())]
     Damaged {

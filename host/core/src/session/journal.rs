@@ -92,6 +92,9 @@ impl SessionJournal {
         let file = lock_file(file, path, id)?;
         check_own(&file.0, path)?;
         let saved = read_file(&file.0, path)?;
+        if saved.header.as_ref().is_some_and(|header| header.workspace != workspace) {
+            return Err(SessionError::OtherWorkspace { path: path.to_owned() });
+        }
         if file.0.metadata().map_err(failed())?.len() > saved.complete_bytes {
             file.0.set_len(saved.complete_bytes).map_err(failed())?;
         }

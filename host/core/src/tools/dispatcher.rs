@@ -38,7 +38,6 @@ use crate::agent::ports::{RunOutcome, ToolDefinition, ToolRunner};
 use crate::conversation::{OpenTurn, ResultContent, ResultStatus, ToolCall, ToolResult};
 use crate::policy::{CapName, FileGrant, WorkspacePath};
 use crate::sandbox::{self, CallFailure, CallReport, UndoHistory, WasmSandbox, Workspace};
-use crate::terminal_escape;
 
 /// Runs the tool calls of a session in their sandboxes.
 pub struct Dispatcher {
@@ -315,10 +314,9 @@ impl Dispatcher {
                         tier: ready.tool.tier,
                         summary: &ready.summary,
                     });
-                    // The ID comes from the provider.
-                    let id = terminal_escape::escape_line(ready.call.id.as_str(), 64);
-                    let tool = ready.tool.declaration.name.as_str();
-                    let span = info_span!("call", tool, id, tier = ready.tool.tier.name());
+                    // The ID of the call is text of the provider, and may be a secret.
+                    let (tool, number) = (ready.tool.declaration.name.as_str(), ready.index + 1);
+                    let span = info_span!("call", tool, number, tier = ready.tool.tier.name());
                     running.push(self.run_one(ready, slot, observer, cancel).instrument(span));
                     continue;
                 }

@@ -15,6 +15,8 @@ const MAX_MEMORY_BYTES: u64 = 32 << 20;
 const EXPLANATION_BYTES: u64 = 512;
 /// The bytes of text that one step processes.
 const BYTES_PER_STEP: u64 = 64;
+/// The steps of one division. It takes up to nine microseconds, measured with 1e308 and 1e-300.
+const DIVISION_STEPS: u64 = 900;
 /// Arrays with fewer items are compared pairwise, which the cost of the schema includes.
 const MIN_HASHED_ITEMS: usize = 16;
 
@@ -74,6 +76,7 @@ impl InputCost {
             each.bytes.saturating_mul(self.values) / BYTES_PER_STEP,
             each.states.saturating_mul(self.bytes),
             each.comparisons.saturating_mul(self.compared_pairs),
+            each.divisions.saturating_mul(self.values).saturating_mul(DIVISION_STEPS),
         ];
         steps.into_iter().fold(0, u64::saturating_add) <= MAX_STEPS
     }
@@ -166,6 +169,18 @@ mod tests {
         let schema = schema_cost(&json!({"properties": {"x": {"pattern": "[01]*1[01]{500}"}}}));
         let text = |length: usize| InputCost::measure(&json!({"x": "0".repeat(length)}));
         assert!(text(10_000).is_checkable(&schema) && !text(1 << 20).is_checkable(&schema));
+    }
+
+    #[test]
+    fn divisions_cost_more_than_comparisons() {
+        let input = InputCost::measure(&json!({"x": vec![1e308; 10_000]}));
+        let each = |keyword: &str, parts: usize| {
+            let all_of = vec![json!({keyword: 1e-300}); parts];
+            schema_cost(&json!({"properties": {"x": {"items": {"allOf": all_of}}}}))
+        };
+        assert!(input.is_checkable(&each("minimum", 100)));
+        assert!(input.is_checkable(&each("multipleOf", 5)));
+        assert!(!input.is_checkable(&each("multipleOf", 6)));
     }
 
     #[test]

@@ -84,10 +84,13 @@ impl BaseUrl {
         if host.is_empty() || !is_bracketed && host.contains(['[', ']', ':', '~']) {
             return Err(bad("the host is missing or invalid"));
         }
-        let path: Vec<String> =
-            path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
-        if path.iter().any(|part| matches!(part.as_str(), "." | "..") || part.contains('*')) {
-            return Err(bad("the path must not contain `.`, `..` or `*`"));
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let path: Vec<String> = match path {
+            "" => Vec::new(),
+            path => path.split('/').map(str::to_owned).collect(),
+        };
+        if path.iter().any(|part| matches!(part.as_str(), "" | "." | "..") || part.contains('*')) {
+            return Err(bad("the path must not contain `//`, `.`, `..` or `*`"));
         }
         Ok(Self {
             text: text.trim().to_owned(),
@@ -127,6 +130,9 @@ mod tests {
             ("https://gw.example.com/v1", "https://gw.example.com/v1/", true),
             ("https://gw.example.com/v1", "https://gw.example.com/v1/chat", true),
             ("https://gw.example.com/v1", "https://gw.example.com/v10", false),
+            ("https://gw.example.com/v1", "https://gw.example.com//v1", false),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1//", false),
+            ("https://gw.example.com/v1", "https://gw.example.com/v1//chat", false),
             ("https://gw.example.com/v1", "https://gw.example.com/v1/../v2", false),
             ("https://gw.example.com/v1", "https://gw.example.com/v1/%2e%2e/v2", false),
             ("https://*.example.com", "https://eu.gw.example.com", true),

@@ -86,7 +86,7 @@ pub(super) fn sandbox_command(
     bubblewrap: &Path,
     around: &SandboxSpec<'_>,
 ) -> Result<(Command, CommandPaths), ConfineError> {
-    let MountPlan { steps, paths } = MountPlan::new(around)?;
+    let MountPlan { common, own, paths } = MountPlan::new(around)?;
     let mut arguments = BwrapArguments::default();
     for flag in [
         "--unshare-user",
@@ -104,7 +104,7 @@ pub(super) fn sandbox_command(
         ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "cofferdam"]
             .map(OsString::from),
     );
-    steps.iter().for_each(|step| arguments.step(step));
+    common.iter().chain(&own).for_each(|step| arguments.step(step));
     // This program is mounted last. A different program at this path could only confine itself
     // less.
     arguments.mount(

@@ -7,6 +7,7 @@ mod bubblewrap;
 mod descendants;
 mod landlock_rules;
 mod mount_plan;
+mod mount_watch;
 mod namespaces;
 mod pause;
 mod seccomp;
@@ -36,8 +37,10 @@ pub(crate) use bubblewrap::find as find_bubblewrap;
 pub(crate) use descendants::{
     adopt_orphans, count_descendants, end_processes_of, kill_descendants, terminate_descendants,
 };
+pub(crate) use mount_watch::MountWatch;
 pub(crate) use namespaces::{
-    DetachedOverlay, DirectMount, NamespaceStart, WorkspaceOverlay, run_with_own_mounts,
+    DetachedOverlay, DirectMount, NamespaceStart, PreparedSandbox, WorkspaceOverlay,
+    run_with_own_mounts,
 };
 pub(crate) use pause::PausedProcesses;
 pub(crate) use view_support::check_private_view;
@@ -91,6 +94,7 @@ pub(crate) fn known_gaps(level: SandboxLevel) -> Vec<&'static str> {
 /// Plans the sandbox of a command, and returns the paths visible in it.
 pub(crate) fn plan_sandbox(
     surroundings: &SandboxSpec<'_>,
+    prepared: Option<PreparedSandbox>,
 ) -> Result<(SandboxStart, CommandPaths), ConfineError> {
     match (surroundings.level, surroundings.namespaces) {
         (SandboxLevel::Full, Some(NamespaceMaker::Supervisor)) => {
@@ -98,7 +102,7 @@ pub(crate) fn plan_sandbox(
             let paths = plan.paths.clone();
             let start = NamespaceStart {
                 plan,
-                root: surroundings.root.to_owned(),
+                prepared,
                 directory: surroundings.directory.to_owned(),
                 network: surroundings.network,
             };

@@ -25,10 +25,16 @@ const MASKED_PATHS: &[&str] = &[
     "/proc/kmsg",
 ];
 
+/// The directories for temporary files, which each command has for itself.
+const TEMPORARY_PATHS: &[&str] = &["/tmp", "/var/tmp"];
+
 /// The mounts of a command's root, outer paths first. A later mount covers an earlier one.
 #[derive(Debug)]
 pub(super) struct MountPlan {
-    pub(super) steps: Vec<MountStep>,
+    /// The steps that are the same for every command of a host. They come first.
+    pub(super) common: Vec<MountStep>,
+    /// The steps for this command.
+    pub(super) own: Vec<MountStep>,
     /// The paths that the command can see in its root.
     pub(super) paths: CommandPaths,
 }
@@ -86,19 +92,24 @@ impl MountPlan {
         if around.workspace == Path::new("/") {
             return Err(ConfineError::new(ConfineStep::PlanSandbox, StepProblem::WholeFileSystem));
         }
-        let mut steps = MountSteps(vec![
-            MountStep::Directory("/run".into()),
-            MountStep::Processes("/proc".into()),
-            MountStep::Devices("/dev".into()),
-        ]);
+        let mut steps = MountSteps(vec![MountStep::Processes("/proc".into())]);
         // Some files of `/proc/sys` can be written by user ID 0 even without capabilities.
         steps.bind_read_only(Path::new("/proc/sys"), Path::new("/proc/sys"));
         for path in MASKED_PATHS.iter().map(Path::new).filter(|path| path.exists()) {
             steps.bind_read_only(around.empty_file, path);
         }
-        steps.bind(around.temporary, Path::new("/tmp"));
-        steps.bind(around.temporary, Path::new("/var/tmp"));
-        let mut paths = mount_visible_paths(around, &mut steps);
+        for (path, from) in TEMPORARY_PATHS.iter().map(|path| (Path::new(path), around.temporary)) {
+            steps.bind(from, path);
+        }
+        let (common, later) = split_visible_steps(around.home, around.paths);
+        steps.0.extend(later);
+        for (path, copy) in around.copies {
+            if !path.starts_with(around.workspace) {
+                steps.bind_read_only(copy, path);
+            }
+        }
+        let mut paths = around.paths.clone();
+        paths.write.extend(around.home.map(Path::to_owned));
         let access = match around.writes_workspace {
             true => BindAccess::ReadWrite,
             false => BindAccess::ReadOnly,
@@ -108,7 +119,47 @@ impl MountPlan {
         paths.read.push("/proc".into());
         paths.write.extend(["/tmp", "/var/tmp", "/dev"].map(PathBuf::from));
         paths.workspace_list(around).push(around.workspace.to_owned());
-        Ok(Self { steps: steps.0, paths })
+        Ok(Self { common, own: steps.0, paths })
+    }
+}
+
+/// Returns the steps that depend only on the home and the visible paths, and thus are the same for
+/// every command of a host.
+pub(super) fn common_steps(home: Option<&Path>, visible: &CommandPaths) -> Vec<MountStep> {
+    split_visible_steps(home, visible).0
+}
+
+/// Returns the steps for devices, the home and the visible paths in two lists: those that can come
+/// first in a root, and those that must come after the directories that each command has for
+/// itself, because one of the two contains the other.
+fn split_visible_steps(
+    home: Option<&Path>,
+    visible: &CommandPaths,
+) -> (Vec<MountStep>, Vec<MountStep>) {
+    let mut common = vec![MountStep::Directory("/run".into()), MountStep::Devices("/dev".into())];
+    let mut later = Vec::<MountStep>::new();
+    let own = ["/proc"].iter().chain(TEMPORARY_PATHS).map(Path::new);
+    let own: Vec<&Path> = own.collect();
+    for step in visible_steps(home, visible) {
+        let path = step.path();
+        let overlaps = |other: &Path| other.starts_with(path) || path.starts_with(other);
+        let is_later = own.iter().copied().chain(later.iter().map(MountStep::path)).any(overlaps);
+        if is_later { &mut later } else { &mut common }.push(step);
+    }
+    (common, later)
+}
+
+impl MountStep {
+    /// Returns the path in the root of the command.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path)
+            | Self::Memory(path)
+            | Self::Processes(path)
+            | Self::Devices(path)
+            | Self::Link { at: path, .. }
+            | Self::Bind { to: path, .. } => path,
+        }
     }
 }
 
@@ -130,16 +181,13 @@ impl MountSteps {
     }
 }
 
-/// Mounts an empty home and the readable and writable paths outside the workspace, outer paths
-/// first.
-fn mount_visible_paths(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> CommandPaths {
-    let mut places = around.paths.clone();
-    if let Some(home) = around.home {
-        steps.0.push(MountStep::Memory(home.to_owned()));
-        places.write.push(home.to_owned());
-    }
-    let read = around.paths.read.iter().map(|path| (path, BindAccess::ReadOnly));
-    let write = around.paths.write.iter().map(|path| (path, BindAccess::ReadWrite));
+/// Returns the steps that mount an empty home and the readable and writable paths outside the
+/// workspace, outer paths first.
+fn visible_steps(home: Option<&Path>, visible: &CommandPaths) -> Vec<MountStep> {
+    let mut steps = MountSteps(Vec::new());
+    steps.0.extend(home.map(|home| MountStep::Memory(home.to_owned())));
+    let read = visible.read.iter().map(|path| (path, BindAccess::ReadOnly));
+    let write = visible.write.iter().map(|path| (path, BindAccess::ReadWrite));
     let mut all: Vec<_> = read.chain(write).collect();
     all.sort_by_key(|(path, _)| path.components().count());
     for (path, access) in all {
@@ -151,11 +199,7 @@ fn mount_visible_paths(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> Comm
             Ok(_) | Err(_) => steps.push_bind(path, path, access, BindPresence::IfExists),
         }
     }
-    for (path, copy) in around.copies.iter().filter(|(path, _)| !path.starts_with(around.workspace))
-    {
-        steps.bind_read_only(copy, path);
-    }
-    places
+    steps.0
 }
 
 fn mount_protections(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> Result<(), ConfineError> {
@@ -251,4 +295,31 @@ fn fullest_directory(around: &SandboxSpec<'_>) -> (PathBuf, usize) {
     let (folder, most) =
         counts.into_iter().max_by_key(|(_, count)| *count).unwrap_or((Path::new(""), 0));
     (around.workspace.join(folder), most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_overlaps_with_directories_of_each_command_comes_after_them() {
+        let split = |home: &str, read: &[&str]| {
+            let read = read.iter().map(PathBuf::from).collect();
+            let visible = CommandPaths { read, ..CommandPaths::default() };
+            let names = |steps: Vec<MountStep>| {
+                steps.iter().map(|step| step.path().display().to_string()).collect::<Vec<_>>()
+            };
+            let (common, later) = split_visible_steps(Some(Path::new(home)), &visible);
+            (names(common), names(later))
+        };
+        let (common, later) = split("/home/ann", &["/home/ann/go/bin", "/opt"]);
+        assert_eq!(common, ["/run", "/dev", "/home/ann", "/opt", "/home/ann/go/bin"]);
+        assert!(later.is_empty(), "{later:?}");
+        let (common, later) = split("/tmp/ann", &["/opt", "/tmp/ann/go", "/tmpfile", "/proc/fs"]);
+        assert_eq!(common, ["/run", "/dev", "/opt", "/tmpfile"]);
+        assert_eq!(later, ["/tmp/ann", "/proc/fs", "/tmp/ann/go"]);
+        // A path above comes after them, and so does what is below that path.
+        let (common, later) = split("/root", &["/var", "/var/lib/x", "/vary"]);
+        assert_eq!((common.len(), later), (4, vec!["/var".to_owned(), "/var/lib/x".to_owned()]));
+    }
 }

@@ -38,13 +38,15 @@ pub(crate) struct SchemaWork {
     pub(crate) states: u64,
     /// The parts that compare the items of an array with each other.
     pub(crate) comparisons: u64,
+    /// The parts that divide a number, as exact fractions of any size.
+    pub(crate) divisions: u64,
 }
 
 /// The parts that `uniqueItems` counts as: up to fifteen items are compared pairwise.
 const UNIQUE_ITEMS_PARTS: u64 = 16;
 
 impl SchemaWork {
-    const ONE: Self = Self { parts: 1, bytes: 0, states: 0, comparisons: 0 };
+    const ONE: Self = Self { parts: 1, bytes: 0, states: 0, comparisons: 0, divisions: 0 };
 
     fn saturating_add(self, other: Self) -> Self {
         Self {
@@ -52,6 +54,7 @@ impl SchemaWork {
             bytes: self.bytes.saturating_add(other.bytes),
             states: self.states.saturating_add(other.states),
             comparisons: self.comparisons.saturating_add(other.comparisons),
+            divisions: self.divisions.saturating_add(other.divisions),
         }
     }
 }
@@ -174,6 +177,7 @@ impl<'s> SchemaCostWalk<'s> {
                 more.comparisons = 1;
                 more.parts = UNIQUE_ITEMS_PARTS;
             }
+            ("multipleOf", _) => more.divisions = 1,
             _ => {}
         }
         cost.validation = cost.validation.saturating_add(more);

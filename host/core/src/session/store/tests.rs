@@ -283,3 +283,16 @@ async fn r111_a_damaged_session_is_reported_and_unchanged() {
     );
     assert_eq!(fs::read_to_string(entry.journal_path()).expect("readable"), text);
 }
+
+#[tokio::test]
+async fn a_session_that_names_another_workspace_or_is_among_the_wrong_ones_is_not_continued() {
+    let temp = tempfile::tempdir().expect("temporary directory");
+    let (_, entry, _) = session_with_every_event(temp.path()).await;
+    let text = fs::read_to_string(entry.journal_path()).expect("readable");
+    let of_other = text.replacen(WORKSPACE, "/elsewhere", 1);
+    assert_ne!(of_other, text);
+    fs::write(entry.journal_path(), &of_other).expect("writable");
+    let refused = entry.resume(Path::new(WORKSPACE), no_redaction()).map(drop);
+    assert!(matches!(refused, Err(SessionError::OtherWorkspace { .. })), "{refused:?}");
+    assert_eq!(fs::read_to_string(entry.journal_path()).expect("readable"), of_other);
+}

@@ -10,6 +10,7 @@ use rustix::process::{chdir, fchdir, pivot_root};
 
 use super::super::mount_plan::{BindAccess, BindPresence, MountPlan, MountStep};
 use super::mount::{PLAIN_FILES, attach, copy_of, new_file_system};
+use super::prepared_root::PreparedRoot;
 use crate::error::StepProblem;
 use crate::{ConfineError, ConfineStep};
 
@@ -34,47 +35,62 @@ enum MountPointKind {
     File,
 }
 
-/// Mounts the plan at an empty directory, and makes that the root of this process.
+/// Mounts the plan, and makes it the root of this process. A prepared root saves the common steps.
 ///
 /// # Errors
 /// The step of the plan that failed.
-pub(super) fn enter_root(plan: &MountPlan, at: &Path) -> Result<(), ConfineError> {
+pub(super) fn enter_root(
+    plan: &MountPlan,
+    prepared: Option<&PreparedRoot>,
+) -> Result<(), ConfineError> {
     let failed = ConfineError::at::<std::io::Error>;
     let all = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
-    let root = mount_change("/", all)
-        .map_err(std::io::Error::from)
-        .and_then(|()| CommandRoot::create(at))
-        .map_err(failed(ConfineStep::MountRoot))?;
-    for step in &plan.steps {
-        root.take(step).map_err(|source| {
-            let problem = StepProblem::Mount { path: step.path().to_owned(), source };
-            ConfineError::new(ConfineStep::MountRoot, problem)
-        })?;
-    }
+    mount_change("/", all).map_err(std::io::Error::from).map_err(failed(ConfineStep::MountRoot))?;
+    let root = match prepared.and_then(|prepared| prepared.copy(&plan.common)) {
+        Some(root) => root,
+        None => CommandRoot::mount(&plan.common, Path::new("/"))?,
+    };
+    root.take_all(&plan.own)?;
     root.enter().map_err(failed(ConfineStep::MountRoot))
 }
 
-impl MountStep {
-    /// Returns the path in the root of the command.
-    fn path(&self) -> &Path {
-        match self {
-            Self::Directory(path)
-            | Self::Memory(path)
-            | Self::Processes(path)
-            | Self::Devices(path)
-            | Self::Link { at: path, .. }
-            | Self::Bind { to: path, .. } => path,
-        }
-    }
-}
-
 /// A root that is being built.
-struct CommandRoot(OwnedFd);
+pub(super) struct CommandRoot(OwnedFd);
 
 impl CommandRoot {
-    fn create(at: &Path) -> std::io::Result<Self> {
-        attach(&memory("0755")?, open_directory(at)?)?;
-        Ok(Self(open_directory(at)?))
+    /// Mounts a root with these steps over a directory. Over the current root, it is not visible,
+    /// because paths begin below it.
+    ///
+    /// # Errors
+    /// The step that failed.
+    pub(super) fn mount(steps: &[MountStep], over: &Path) -> Result<Self, ConfineError> {
+        let root = memory("0755").and_then(|root| Self::attach(root, over));
+        let root = root.map_err(ConfineError::at(ConfineStep::MountRoot))?;
+        root.take_all(steps)?;
+        Ok(root)
+    }
+
+    /// Mounts this root over a directory.
+    ///
+    /// # Errors
+    /// The kernel refuses it.
+    pub(super) fn attach(root: OwnedFd, over: &Path) -> std::io::Result<Self> {
+        attach(&root, open_directory(over)?)?;
+        Ok(Self(root))
+    }
+
+    /// Returns the root directory.
+    pub(super) fn directory(&self) -> &OwnedFd {
+        &self.0
+    }
+
+    fn take_all(&self, steps: &[MountStep]) -> Result<(), ConfineError> {
+        steps.iter().try_for_each(|step| {
+            self.take(step).map_err(|source| {
+                let problem = StepProblem::Mount { path: step.path().to_owned(), source };
+                ConfineError::new(ConfineStep::MountRoot, problem)
+            })
+        })
     }
 
     fn take(&self, step: &MountStep) -> std::io::Result<()> {

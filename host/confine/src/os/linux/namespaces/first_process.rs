@@ -17,13 +17,12 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, chdir, set_dumpable_behavior,
     set_parent_process_death_signal, setsid, wait,
 };
-use rustix::system::sethostname;
 
 use super::super::mount_plan::MountPlan;
 use super::super::{close_inherited_files, drop_privileges};
 use super::command_root::enter_root;
 use super::id_map::IdMap;
-use super::loopback;
+use super::supervisor_process::{PreparedSandbox, other_namespaces, prepare_names_and_network};
 use crate::confined_command::{PREPARATION_FAILED, execute_command};
 use crate::exit_code::exit_code;
 use crate::os::ForkedProcess;
@@ -32,15 +31,13 @@ use crate::{ConfineError, ConfineStep, SupervisorLink};
 
 /// The time for the parent to set the IDs, which takes it two system calls.
 const ID_TIMEOUT: Duration = Duration::from_secs(10);
-/// The name of the machine, as the command sees it.
-const HOST_NAME: &[u8] = b"cofferdam";
 
 /// What the first process needs to start a command.
 #[derive(Debug)]
 pub(crate) struct NamespaceStart {
     pub(in super::super) plan: MountPlan,
-    /// An empty directory at which the root is mounted.
-    pub(in super::super) root: PathBuf,
+    /// What the supervisor has prepared.
+    pub(in super::super) prepared: Option<PreparedSandbox>,
     /// The working directory, as the command sees it.
     pub(in super::super) directory: PathBuf,
     pub(in super::super) network: NetworkAccess,
@@ -60,14 +57,11 @@ impl NamespaceStart {
         environment: Vec<(OsString, OsString)>,
     ) -> Result<ForkedProcess, ConfineError> {
         let failed = ConfineError::at::<std::io::Error>;
-        let mut namespaces = CloneFlags::CLONE_NEWUSER
-            | CloneFlags::CLONE_NEWNS
-            | CloneFlags::CLONE_NEWPID
-            | CloneFlags::CLONE_NEWIPC
-            | CloneFlags::CLONE_NEWUTS
-            | CloneFlags::CLONE_NEWCGROUP;
-        if self.network != NetworkAccess::Host {
-            namespaces |= CloneFlags::CLONE_NEWNET;
+        let has_host_network = self.network == NetworkAccess::Host;
+        let mut namespaces =
+            CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID;
+        if self.prepared.is_none() {
+            namespaces |= other_namespaces(has_host_network);
         }
         let ids = IdMap::for_child().map_err(failed(ConfineStep::EnterNamespaces))?;
         let (mut ours, theirs) =
@@ -120,11 +114,9 @@ impl NamespaceStart {
         close_inherited_files(Some(link)).map_err(failed(ConfineStep::CloseInheritedFiles))?;
         // Signals that a terminal sends to the group of the supervisor are not for this process.
         let _ = setsid();
-        sethostname(HOST_NAME)
-            .map_err(std::io::Error::from)
-            .map_err(failed(ConfineStep::EnterNamespaces))?;
-        if self.network != NetworkAccess::Host {
-            loopback::switch_on().map_err(failed(ConfineStep::EnterNamespaces))?;
+        if self.prepared.is_none() {
+            prepare_names_and_network(self.network == NetworkAccess::Host)
+                .map_err(failed(ConfineStep::EnterNamespaces))?;
         }
         if self.network == NetworkAccess::Proxy {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, PROXY_PORT));
@@ -134,7 +126,7 @@ impl NamespaceStart {
                 })
                 .map_err(failed(ConfineStep::OpenProxy))?;
         }
-        enter_root(&self.plan, &self.root)?;
+        enter_root(&self.plan, self.prepared.as_ref().map(PreparedSandbox::root))?;
         chdir(&self.directory).map_err(std::io::Error::from).map_err(failed(ConfineStep::MountRoot))
     }
 }

@@ -7,6 +7,10 @@
 //!
 //! For a private view of the workspace, the supervisor itself has namespaces of users and mounts
 //! ([`run_with_own_mounts`]), in which it mounts an overlay ([`WorkspaceOverlay`]).
+//!
+//! A supervisor that is started before there is a command creates all namespaces but those of the
+//! command's users, mounts and processes, and mounts what all commands have in common
+//! ([`PreparedSandbox`]).
 
 mod command_root;
 mod direct_mount;
@@ -14,8 +18,11 @@ mod first_process;
 mod id_map;
 mod loopback;
 mod mount;
+mod prepared_root;
 mod private_view;
+mod supervisor_process;
 
 pub(crate) use direct_mount::DirectMount;
 pub(crate) use first_process::NamespaceStart;
-pub(crate) use private_view::{DetachedOverlay, WorkspaceOverlay, run_with_own_mounts};
+pub(crate) use private_view::{DetachedOverlay, WorkspaceOverlay};
+pub(crate) use supervisor_process::{PreparedSandbox, run_with_own_mounts};

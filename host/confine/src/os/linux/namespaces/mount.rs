@@ -59,12 +59,12 @@ pub(super) fn attach(mount: &OwnedFd, over: impl AsFd) -> std::io::Result<()> {
     Ok(move_mount(mount, "", over, "", flags)?)
 }
 
-/// Adds attributes to a mount and all mounts below it.
+/// Adds attributes to a mount and all mounts below it, which no later mount outside changes.
 fn add_attributes(mount: &OwnedFd, attributes: MountAttrFlags) -> std::io::Result<()> {
     let attributes = libc::mount_attr {
         attr_set: u64::from(attributes.bits()),
         attr_clr: 0,
-        propagation: 0,
+        propagation: libc::MS_PRIVATE,
         userns_fd: 0,
     };
     #[expect(unsafe_code, reason = "no package has a safe function for this system call")]

@@ -1,59 +1,17 @@
 //! The overlay over the workspace, in a mount namespace of the supervisor.
 
-use std::io::Write as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use nix::sched::CloneFlags;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountPropagationFlags, UnmountFlags, fsconfig_create,
-    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, mount_change, unmount,
+    FsMountFlags, FsOpenFlags, UnmountFlags, fsconfig_create, fsconfig_set_flag,
+    fsconfig_set_string, fsmount, fsopen, unmount,
 };
-use rustix::process::{Signal, kill_process, set_parent_process_death_signal};
 
-use super::first_process::take_ids;
-use super::id_map::IdMap;
 use super::mount::{PLAIN_FILES, attach};
-use crate::os::ForkedProcess;
 use crate::snapshot::LayerScope;
 use crate::view::LayerPaths;
-use crate::{ConfineError, ConfineStep};
-
-/// Runs `body` in a child process with its own users and mounts, in which it may mount overlays.
-///
-/// `body` gets the error if the child cannot be prepared, and returns the exit code of the child,
-/// which ends with this process. This process must have one thread only.
-///
-/// # Errors
-/// The child cannot be started.
-pub(crate) fn run_with_own_mounts(
-    body: impl FnOnce(Result<(), ConfineError>) -> i32,
-) -> Result<ForkedProcess, ConfineError> {
-    let failed = ConfineError::at::<std::io::Error>;
-    let ids = IdMap::for_child().map_err(failed(ConfineStep::EnterNamespaces))?;
-    let (mut ours, theirs) = UnixStream::pair().map_err(failed(ConfineStep::EnterNamespaces))?;
-    let ids = &ids;
-    let namespaces = CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS;
-    let mut child = ForkedProcess::start_in(namespaces, move || body(prepare(ids, theirs)))
-        .map_err(failed(ConfineStep::EnterNamespaces))?;
-    if let Err(error) = ids.write_from_outside(child.pid()).and_then(|()| ours.write_all(&[1])) {
-        let _ = kill_process(child.pid(), Signal::KILL);
-        let _ = child.wait();
-        return Err(ConfineError::new(ConfineStep::EnterNamespaces, error));
-    }
-    Ok(child)
-}
-
-fn prepare(ids: &IdMap, outside: UnixStream) -> Result<(), ConfineError> {
-    set_parent_process_death_signal(Some(Signal::KILL))
-        .map_err(ConfineError::at(ConfineStep::FollowSupervisor))?;
-    take_ids(ids, outside).map_err(ConfineError::at(ConfineStep::EnterNamespaces))?;
-    // Mounts of this process must not appear outside.
-    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
-        .map_err(ConfineError::at(ConfineStep::EnterNamespaces))
-}
 
 /// An overlay over the workspace, unmounted when the value is dropped.
 pub(crate) struct WorkspaceOverlay {
