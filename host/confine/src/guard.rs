@@ -6,7 +6,7 @@
 use super::error::{ConfineError, ConfineStep};
 use super::journal;
 use super::protocol::SupervisorRequest;
-use super::supervisor::replace_output;
+use super::supervisor_start::replace_output;
 use crate::os::{self, ForkedProcess};
 
 /// Starts a supervisor, which runs `body` as a child of this process, and waits for its end.

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::protection_rounds::restore_protected_paths;
+use super::protection_rounds::{RestoredPaths, restore_missing_files, restore_protected_paths};
 use super::protocol::{SupervisedView, SupervisorRequest};
 use super::queue;
 use super::snapshot::{ProtectedSnapshot, ProtectionError, SavedPath, SavedSnapshot};
@@ -28,6 +28,12 @@ const MAX_TOLD_SIZE: u64 = 4 << 20;
 
 /// The extension of a file with pending notices.
 const TOLD: &str = "told";
+
+/// The extension of a record whose files could not be restored yet, with a number.
+const UNRESTORED: &str = "unrestored";
+
+/// The maximum number of records of one workspace whose files could not be restored yet.
+const MAX_UNRESTORED: usize = 16;
 
 /// The contents of the record of one command.
 #[derive(Debug, Serialize, Deserialize)]
@@ -106,6 +112,68 @@ impl RestoreJournal {
     pub(super) fn end(self) -> io::Result<()> {
         fs::remove_file(&self.0)
     }
+
+    /// Keeps the record, because some files could not be restored. Returns the notice.
+    pub(super) fn keep_unrestored(self) -> String {
+        keep_unrestored(&self.0)
+    }
+}
+
+/// Keeps a record for the next command, beside those of earlier commands. Returns the notice.
+///
+/// A new name needs no space on the disk, which is full in most of these cases.
+fn keep_unrestored(record: &Path) -> String {
+    let Some(kept) = unrestored_paths(record).find(|path| !path.exists()) else {
+        return format!(
+            "the original files are lost when the next command starts, because {MAX_UNRESTORED} \
+                earlier commands also left files that cannot be restored\nhint: copy the record {}",
+            record.display()
+        );
+    };
+    match fs::rename(record, &kept) {
+        Ok(()) => format!(
+            "the original files are kept in {}, and the next command here tries again to restore \
+                them",
+            kept.display()
+        ),
+        Err(error) => {
+            format!(
+                "the original files are only in {}, which stays there: {error}",
+                record.display()
+            )
+        }
+    }
+}
+
+/// Returns the places of the records of a workspace whose files could not be restored yet.
+fn unrestored_paths(record: &Path) -> impl Iterator<Item = PathBuf> {
+    (0..MAX_UNRESTORED).map(|number| record.with_extension(format!("{UNRESTORED}-{number}")))
+}
+
+/// Restores the files of earlier commands that could not be restored when these ended, unless
+/// somebody has created them since. Returns the notices.
+fn retry_unrestored(record: &Path, set_aside: &Path, workspace: &Path) -> Vec<String> {
+    let mut notices = Vec::new();
+    for path in unrestored_paths(record) {
+        let Ok(Some(unfinished)) = read(&path) else { continue };
+        if unfinished.born != born(workspace) {
+            // The workspace is gone, and another directory reuses its inode.
+            let _ = fs::remove_file(&path);
+            continue;
+        }
+        let Some(before) = unfinished.before.restore() else { continue };
+        match restore_missing_files((workspace, set_aside), &before) {
+            Ok((is_complete, restored)) => {
+                notices.extend(restored);
+                let removed = if is_complete { fs::remove_file(&path) } else { Ok(()) };
+                notices.extend(
+                    removed.err().map(|error| format!("cannot remove {}: {error}", path.display())),
+                );
+            }
+            Err(error) => notices.push(format!("cannot restore the protected paths: {error}")),
+        }
+    }
+    notices
 }
 
 /// Restores what an unfinished command changed in a workspace, and returns the notices.
@@ -118,7 +186,8 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
         Err(error) => return vec![describe_unusable_records(&error)],
     }
     let Ok(path) = path_of(set_aside, workspace) else { return Vec::new() };
-    let saved = take_told(&path);
+    let mut saved = take_told(&path);
+    saved.extend(retry_unrestored(&path, set_aside, workspace));
     let unfinished = match read(&path) {
         Ok(Some(unfinished)) if unfinished.born == born(workspace) => unfinished,
         Ok(Some(_)) => {
@@ -145,10 +214,13 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     };
     let done = finish(&unfinished, set_aside, workspace);
     let mut remarks = match done {
-        Ok(remarks) => {
+        Ok(RestoredPaths { notices, has_unrestored: true, .. }) => {
+            notices.into_iter().chain([keep_unrestored(&path)]).collect()
+        }
+        Ok(RestoredPaths { notices, .. }) => {
             let removed = fs::remove_file(&path)
                 .map_err(|error| format!("cannot remove {}: {error}", path.display()));
-            remarks.into_iter().chain(removed.err()).collect()
+            notices.into_iter().chain(removed.err()).collect()
         }
         Err(problem) => {
             vec![format!("cannot restore the protected paths: {problem}")]
@@ -169,11 +241,11 @@ fn finish(
     unfinished: &UnfinishedRun,
     set_aside: &Path,
     workspace: &Path,
-) -> Result<Vec<String>, ProtectionError> {
+) -> Result<RestoredPaths, ProtectionError> {
     let before = unfinished.before.restore().ok_or(ProtectionError::DamagedRecord)?;
     let temporary = unfinished.temporary.path().ok_or(ProtectionError::DamagedRecord)?;
     let ended = os::end_processes_of(&temporary);
-    let restored = restore_protected_paths(
+    let mut restored = restore_protected_paths(
         (workspace, set_aside),
         &unfinished.protected,
         unfinished.keeping,
@@ -181,9 +253,8 @@ fn finish(
         None,
         Duration::ZERO,
     )?;
-    let mut remarks = restored.notices;
-    remarks.extend(ended.err().map(|remaining| remaining.to_string()));
-    Ok(remarks)
+    restored.notices.extend(ended.err().map(|remaining| remaining.to_string()));
+    Ok(restored)
 }
 
 /// Recovers a workspace and those above and below it, except where a command is running. Does not
@@ -202,9 +273,11 @@ pub(super) fn recover_if_idle(set_aside: &Path, workspace: &Path) -> Vec<String>
         .filter_map(|entry| read(&entry.path()).ok()?);
     let mut workspaces: Vec<PathBuf> =
         records.filter_map(|unfinished| unfinished.workspace.path()).filter(is_related).collect();
-    if path_of(set_aside, workspace)
-        .is_ok_and(|path| path.exists() || path.with_extension(TOLD).exists())
-    {
+    if path_of(set_aside, workspace).is_ok_and(|path| {
+        path.exists()
+            || path.with_extension(TOLD).exists()
+            || unrestored_paths(&path).any(|path| path.exists())
+    }) {
         workspaces.push(workspace.to_owned());
     }
     let recovered = workspaces.into_iter().flat_map(|workspace| {

@@ -54,6 +54,7 @@ mod set_aside;
 mod settings;
 mod snapshot;
 mod supervisor;
+mod supervisor_start;
 mod unavailable;
 pub mod view;
 mod visible_paths;
@@ -70,7 +71,7 @@ pub(crate) use protocol::{CommandExitKind, CommandJob, CommandPaths, Confinement
 pub(crate) use sandbox_process::SandboxStart;
 pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
 pub(crate) use supervisor::SandboxSpec;
-pub use supervisor::supervise_command;
+pub use supervisor_start::supervise_command;
 pub use unavailable::{BubblewrapUnavailable, LevelUnavailable, PrerequisiteError, SelfTestError};
 
 /// Protects the memory of this process from other processes of the same user.

@@ -26,6 +26,8 @@ pub(super) struct RestoredPaths {
     pub(super) notices: Vec<String>,
     /// The entries to be moved to the quarantine directory when the private view is unmounted.
     pub(super) held: Vec<HeldEntry>,
+    /// Whether a file that was there before could not be restored.
+    pub(super) has_unrestored: bool,
 }
 
 /// Restores all protected paths: first those known before, then those that a search finds.
@@ -117,7 +119,8 @@ pub(super) fn restore_protected_paths(
                 Some(failure) => Err(ProtectionError::NotRestored(failure.to_owned())),
                 None => {
                     let held = restoration.take_held();
-                    Ok(RestoredPaths { notices: restoration.into_notices(), held })
+                    let has_unrestored = restoration.has_unrestored();
+                    Ok(RestoredPaths { notices: restoration.into_notices(), held, has_unrestored })
                 }
             };
         }
@@ -132,5 +135,20 @@ pub(super) fn restore_protected_paths(
         return Err(ProtectionError::NotRestored(problem.to_owned()));
     }
     restoration.add_notice(|| format!("{problem}; remove some"));
-    Ok(RestoredPaths { notices: restoration.into_notices(), held: Vec::new() })
+    let has_unrestored = restoration.has_unrestored();
+    Ok(RestoredPaths { notices: restoration.into_notices(), held: Vec::new(), has_unrestored })
+}
+
+/// Restores the files of an earlier snapshot that do not exist any more. Returns whether all of
+/// them exist now, and the notices.
+///
+/// # Errors
+/// The workspace cannot be opened.
+pub(super) fn restore_missing_files(
+    (root, set_aside): (&Path, &Path),
+    before: &ProtectedSnapshot,
+) -> std::io::Result<(bool, Vec<String>)> {
+    let mut restoration = SnapshotRestore::new(root, before, set_aside, UnmovedEntries::Rename)?;
+    restoration.restore_missing();
+    Ok((!restoration.has_unrestored(), restoration.into_notices()))
 }

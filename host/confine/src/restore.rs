@@ -60,6 +60,8 @@ pub(super) struct SnapshotRestore<'a> {
     omitted_notices: usize,
     /// The first path that could not be restored or moved away.
     failure: Option<String>,
+    /// Whether a file that was there before could not be restored.
+    has_unrestored: bool,
 }
 
 impl<'a> SnapshotRestore<'a> {
@@ -82,12 +84,30 @@ impl<'a> SnapshotRestore<'a> {
             notices: Vec::new(),
             omitted_notices: 0,
             failure: None,
+            has_unrestored: false,
         })
     }
 
     /// Returns the description of the first path that could not be restored or moved away.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// Returns whether a file that was there before could not be restored, for example because the
+    /// disk is full.
+    pub(super) fn has_unrestored(&self) -> bool {
+        self.has_unrestored
+    }
+
+    /// Restores the files and links that do not exist.
+    pub(super) fn restore_missing(&mut self) {
+        let before = self.before;
+        for (path, entry) in &before.entries {
+            let is_kept = matches!(entry.content, KeptContent::File(_) | KeptContent::Link(_));
+            if is_kept && self.workspace.symlink_metadata(path).is_err() {
+                self.restore_entry(path, entry);
+            }
+        }
     }
 
     /// Returns the entries that will have to be moved when the private view is unmounted.
@@ -379,6 +399,7 @@ impl<'a> SnapshotRestore<'a> {
             return;
         }
         self.restored.push(path.to_owned());
+        self.has_unrestored |= result.is_err() && !matches!(entry.content, KeptContent::NotKept);
         let end = "it was restored to its state before the command";
         let what = format!("{} was changed or removed", escape_path(path));
         self.add_result(what, "restored", result.map(|()| end.to_owned()));
@@ -388,7 +409,12 @@ impl<'a> SnapshotRestore<'a> {
         self.create_parents(path)?;
         // The file is gone already, unless only its content differs.
         let _ = self.workspace.remove_file(path);
-        self.workspace.write(path, content)?;
+        let written = self.workspace.write(path, content);
+        if written.is_err() {
+            // A part of a file would count as the file the next time.
+            let _ = self.workspace.remove_file(path);
+        }
+        written?;
         self.set_mode(path, mode)
     }
 

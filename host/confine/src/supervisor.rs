@@ -4,8 +4,6 @@
 //! and reports. If the host is killed, it lives just long enough to do so.
 
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{Read as _, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -16,7 +14,6 @@ use super::checkpoint::{CheckpointMaker, refuse_checkpoint};
 use super::command_dirs::PrivateDirs;
 use super::command_environment::{added_environment, pass_listener};
 use super::error::{ConfineError, ConfineStep, StepProblem};
-use super::guard::guard_supervisor;
 use super::isolation::{IsolatingLayer, PlannedIsolation, WorkspaceIsolation};
 use super::journal::RestoreJournal;
 use super::link::{LinkState, SupervisorLink};
@@ -24,15 +21,16 @@ use super::modes::RecordedFileModes;
 use super::protection_rounds::restore_protected_paths;
 use super::protocol::{
     ChildReadiness, CommandExitKind, CommandPaths, ConfinementSpec, HostMessage, NamespaceMaker,
-    NetworkAccess, SandboxPreparation, SocketAccess, SupervisedView, SupervisorMessage,
-    SupervisorOrder, SupervisorReport, SupervisorRequest,
+    NetworkAccess, SocketAccess, SupervisedView, SupervisorMessage, SupervisorReport,
+    SupervisorRequest,
 };
 use super::sandbox_process::{SandboxProcess, SandboxStart};
 use super::set_aside::move_held_entries;
 use super::settings::{SettingsCopies, WorkspaceSettings};
 use super::snapshot::EntryKind;
+use super::supervisor_start::replace_output;
 use crate::exit_code::exit_code;
-use crate::os::{self, DetachedOverlay, ForkedProcess, PreparedSandbox};
+use crate::os::{self, DetachedOverlay, PreparedSandbox};
 use crate::view::collect::{collect_changes, open_directory};
 use crate::view::{CollectedChanges, CommittedPaths, OverlayFacts};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
@@ -77,120 +75,8 @@ pub(crate) struct SandboxSpec<'a> {
     pub(crate) rules: &'a ProtectedPaths,
 }
 
-/// Reads a request from standard input and executes it.
-///
-/// # Errors
-/// The request cannot be read, or the process cannot prepare itself.
-pub fn supervise_command() -> Result<(), ConfineError> {
-    os::protect_process_memory();
-    os::close_inherited_files(None).map_err(ConfineError::at(ConfineStep::CloseInheritedFiles))?;
-    let mut host =
-        SupervisorLink::from_stdin().map_err(ConfineError::at(ConfineStep::ReadRequest))?;
-    match receive_order(&mut host)? {
-        None => Ok(()),
-        Some(SupervisorOrder::Run(order)) => execute(&order, host),
-        Some(SupervisorOrder::Prepare(preparation)) => supervise_prepared(&preparation, host),
-    }
-}
-
-fn receive_order(host: &mut SupervisorLink) -> Result<Option<SupervisorOrder>, ConfineError> {
-    host.receive().map_err(ConfineError::at(ConfineStep::ReadRequest))
-}
-
-/// Executes a request for which nothing is prepared.
-fn execute(order: &SupervisorRequest, mut host: SupervisorLink) -> Result<(), ConfineError> {
-    match &order.view {
-        SupervisedView::Layer(_) if order.direct.is_empty() => {
-            supervise_with_own_mounts(order, host)
-        }
-        // What the command writes directly is restored even if the supervisor is killed.
-        SupervisedView::Layer(_) => {
-            guard_supervisor(order, || supervise_with_own_mounts(order, host))
-        }
-        // If the supervisor is killed, the kernel kills the command, and there is nothing to
-        // restore in the workspace.
-        SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
-            supervise(order, &mut host, Ok(None));
-            Ok(())
-        }
-        SupervisedView::ReadOnly | SupervisedView::Direct => guard_supervisor(order, || {
-            supervise(order, &mut host, Ok(None));
-            Ok(())
-        }),
-    }
-}
-
-/// Prepares a sandbox in a child, which then waits for the request and executes it, and waits for
-/// its end. If the sandbox cannot be prepared, executes the request without it.
-fn supervise_prepared(
-    preparation: &SandboxPreparation,
-    mut host: SupervisorLink,
-) -> Result<(), ConfineError> {
-    let start = ConfineStep::StartSupervisor;
-    let (mut ours, theirs) = UnixStream::pair().map_err(ConfineError::at(start))?;
-    let in_child = |prepared: Result<PreparedSandbox, ConfineError>| {
-        let Ok(prepared) = prepared else { return 0 };
-        let is_known = (&theirs).write_all(&[1]);
-        drop(theirs);
-        match is_known.map(|()| receive_order(&mut host)) {
-            Ok(Ok(Some(SupervisorOrder::Run(order)))) => {
-                let prepared = prepared.begin_command(preparation, &order);
-                supervise(&order, &mut host, prepared.map(Some));
-                0
-            }
-            Ok(Ok(None)) => 0,
-            Ok(Ok(Some(SupervisorOrder::Prepare(_))) | Err(_)) | Err(_) => 1,
-        }
-    };
-    let child = os::PreparedSandbox::run(preparation, in_child);
-    // The child has its own copy of the other end, or has dropped it.
-    let is_prepared = child.is_ok() && ours.read_exact(&mut [0]).is_ok();
-    match child {
-        Ok(child) if is_prepared => wait_for_supervisor(child, host),
-        Ok(_) | Err(_) => match receive_order(&mut host)? {
-            Some(SupervisorOrder::Run(order)) => execute(&order, host),
-            Some(SupervisorOrder::Prepare(_)) | None => Ok(()),
-        },
-    }
-}
-
-/// Executes a request in a child that can mount an overlay, and waits for its end. If this process
-/// is killed, the kernel kills the child and the command, and there is nothing to restore.
-fn supervise_with_own_mounts(
-    order: &SupervisorRequest,
-    mut host: SupervisorLink,
-) -> Result<(), ConfineError> {
-    let in_child = |entered: Result<(), ConfineError>| {
-        supervise(order, &mut host, entered.map(|()| None));
-        0
-    };
-    match os::run_with_own_mounts(in_child) {
-        Ok(child) => wait_for_supervisor(child, host),
-        Err(error) => {
-            supervise(order, &mut host, Err(error));
-            Ok(())
-        }
-    }
-}
-
-/// Waits for the end of a child that executes a request.
-fn wait_for_supervisor(mut child: ForkedProcess, host: SupervisorLink) -> Result<(), ConfineError> {
-    // The output and the link belong to the child. They end with it.
-    drop(host);
-    File::open("/dev/null")
-        .and_then(|nothing| Ok(rustix::stdio::dup2_stdin(nothing)?))
-        .and_then(|()| replace_output())
-        .map_err(ConfineError::at(ConfineStep::ReplaceStreams))?;
-    let status = child.wait().map_err(ConfineError::at(ConfineStep::WaitForCommand))?;
-    // If the child was killed, the guard restores the directories that the command wrote directly.
-    if status.success() {
-        return Ok(());
-    }
-    Err(ConfineError::new(ConfineStep::WaitForCommand, StepProblem::EndedEarly(status)))
-}
-
 /// Executes a request, unless this process could not be prepared, and reports the result.
-fn supervise(
+pub(super) fn supervise(
     order: &SupervisorRequest,
     host: &mut SupervisorLink,
     prepared: Result<Option<PreparedSandbox>, ConfineError>,
@@ -216,13 +102,6 @@ fn supervise(
     // The rest takes time, and nobody waits for it: removing the private files, and the end of the
     // overlay.
     drop((results.private, results.overlay));
-}
-
-/// Gives up the output, which belongs to the command.
-pub(super) fn replace_output() -> std::io::Result<()> {
-    let nothing = File::options().write(true).open("/dev/null")?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    Ok(rustix::stdio::dup2_stderr(&nothing)?)
 }
 
 /// What a request leaves besides the ending of its command.
@@ -375,6 +254,10 @@ fn handle_request(
         }
         WorkspaceIsolation::Turn(_) => {
             match restore(None) {
+                Ok(done) if done.has_unrestored => {
+                    notices.extend(done.notices);
+                    notices.extend(unfinished.map(RestoreJournal::keep_unrestored));
+                }
                 Ok(done) => {
                     notices.extend(done.notices);
                     notices.extend(end_record(unfinished));

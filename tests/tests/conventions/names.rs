@@ -13,8 +13,10 @@ const SHARED_NAMES: &[(&str, &str)] = &[
     ("Error", "an associated type of `TryFrom` and of `http_body::Body`"),
     ("ForkedProcess", "one for each operating system"),
     ("Item", "an associated type of `Iterator`"),
+    ("MountWatch", "one for each operating system"),
     ("NamespaceStart", "one for each operating system"),
     ("PausedProcesses", "one for each operating system"),
+    ("PreparedSandbox", "one for each operating system"),
     ("Value", "an associated type of `Visitor`"),
     ("WorkspaceOverlay", "one for each operating system"),
 ];

@@ -18,6 +18,7 @@ mod chains;
 mod closed_directories;
 mod config;
 mod environment;
+mod full_disk;
 mod large_trees;
 mod lifetime;
 mod listed_hosts;

@@ -30,6 +30,7 @@ mod json_output;
 mod openai_responses;
 mod outcomes;
 mod plan_mode;
+mod planted_repository;
 mod plugin_acceptance;
 mod policy;
 mod policy_advice;

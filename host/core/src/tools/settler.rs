@@ -12,7 +12,7 @@ use super::session_state::SessionState;
 use crate::conversation::{ResultContent, ResultStatus, ToolResult};
 use crate::policy::{ChangeSet, Denial, Effect};
 use crate::sandbox::{
-    AppliedChange, CallFailure, CallReport, CommitError, GateRuling, UndoHistory,
+    AppliedChange, CallFailure, CallReport, CommitError, GateRuling, Staged, UndoHistory,
 };
 
 /// Commits the staged changes of calls.
@@ -63,6 +63,20 @@ impl ChangeSettler {
             return None;
         }
         let changes = staged.changes().clone();
+        let (staged, planted) = match find_planted_repository(staged).await {
+            Ok(looked) => looked,
+            Err(error) => {
+                report.result = Err(CallFailure::NotChanged(format!(
+                    "cannot check the changes: {error}; nothing was changed"
+                )));
+                return None;
+            }
+        };
+        if let Some(denial) = planted {
+            approvals.record_denied_changes((subject, verdicts), changes, denial.clone());
+            report.result = Err(denied_failure(denial));
+            return None;
+        }
         let effect = Effect::Write { changes: changes.clone(), confirm: tool.confirm };
         let permit = match approvals.authorize(subject, effect, cancel, verdicts).await {
             GateRuling::Permitted(permit) => permit,
@@ -90,6 +104,20 @@ impl ChangeSettler {
             }
         }
     }
+}
+
+/// Looks on another thread for a repository that the changes would create or configure.
+async fn find_planted_repository(
+    staged: Staged,
+) -> Result<(Staged, Option<Denial>), tokio::task::JoinError> {
+    if !staged.has_repository_parts() {
+        return Ok((staged, None));
+    }
+    tokio::task::spawn_blocking(move || {
+        let denial = staged.find_planted_repository();
+        (staged, denial)
+    })
+    .await
 }
 
 /// Adds notices that the tool cannot know to the result for the model: denials during the call, and

@@ -93,6 +93,14 @@ impl Staged {
         &self.changes
     }
 
+    pub(super) fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    pub(super) fn steps(&self) -> &[StagedStep] {
+        &self.steps
+    }
+
     /// Returns the files that would be changed, replaced or removed, in the versions that the call
     /// has seen.
     pub fn replaced_files(&self) -> impl Iterator<Item = (&str, &FileVersion)> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{CallDecisions, SessionApprovals, lock};
-use crate::policy::{ApprovalMode, Denial, DenialCode, Effect};
+use crate::policy::{ApprovalMode, ChangeSet, Denial, DenialCode, Effect};
 use crate::sandbox::{
     CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, Gate, GateRuling,
     JobRecorder, ModeSource, PlanApprovalGate,
@@ -79,12 +79,22 @@ impl SessionApprovals {
         let (approvals, subject, verdicts) =
             (Arc::clone(self), Arc::clone(subject), Arc::clone(verdicts));
         Arc::new(move |changes, denial| {
-            let effect = Effect::Write { changes, confirm: false };
-            let outcome = RecordedOutcome::Denied(denial);
-            let decision = DecisionRecord { effect, outcome, waited: Duration::ZERO };
-            // The changes are discarded in any case.
-            let _ = approvals.record_decision(&subject, &decision, &verdicts);
+            approvals.record_denied_changes((&subject, &verdicts), changes, denial);
         })
+    }
+
+    /// Records changes that are denied without a decision of the policy, and thus discarded.
+    pub(in crate::tools) fn record_denied_changes(
+        &self,
+        (subject, verdicts): (&CallIdentity, &Mutex<CallDecisions>),
+        changes: ChangeSet,
+        denial: Denial,
+    ) {
+        let effect = Effect::Write { changes, confirm: false };
+        let outcome = RecordedOutcome::Denied(denial);
+        let decision = DecisionRecord { effect, outcome, waited: Duration::ZERO };
+        // The changes are discarded in any case.
+        let _ = self.record_decision(subject, &decision, verdicts);
     }
 
     /// Creates the judge of the hosts that the commands of a call connect to.

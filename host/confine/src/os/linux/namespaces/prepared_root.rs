@@ -22,15 +22,15 @@ use crate::{ConfineError, ConfineStep};
 const MOUNT_POINT: &str = "/sys/bus";
 
 /// The device and the number of a file.
-type FileIdentity = (u64, u64);
+type SourceIdentity = (u64, u64);
 
 /// The common part of a root, mounted in the namespace of a process that waits for a command.
 #[derive(Debug)]
 pub(super) struct PreparedRoot {
     steps: Vec<MountStep>,
     /// What was mounted for each step; `None` if that is nothing, or is created by the step.
-    mounted: Vec<Option<FileIdentity>>,
-    root: FileIdentity,
+    mounted: Vec<Option<SourceIdentity>>,
+    root: SourceIdentity,
 }
 
 impl PreparedRoot {
@@ -81,7 +81,7 @@ impl PreparedRoot {
 }
 
 /// Returns what a step would mount now.
-fn source_identity(step: &MountStep) -> Option<FileIdentity> {
+fn source_identity(step: &MountStep) -> Option<SourceIdentity> {
     let of = |path: &Path| fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()));
     match step {
         MountStep::Bind { from, .. } => of(from),

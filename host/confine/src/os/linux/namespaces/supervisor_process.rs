@@ -1,5 +1,5 @@
-//! A supervisor with namespaces of its own, in which it can mount, and what it prepares there before
-//! it knows its command.
+//! A supervisor with namespaces of its own, in which it can mount, and what it prepares there
+//! before it knows its command.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
