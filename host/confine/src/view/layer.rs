@@ -113,7 +113,15 @@ impl CommandLayer {
         let top = fs::metadata(workspace)?;
         let upper = fs::metadata(&paths.upper)?;
         if (top.uid(), top.gid()) != (upper.uid(), upper.gid()) {
-            chown(&paths.upper, Some(top.uid()), Some(top.gid()))?;
+            let given = chown(&paths.upper, Some(top.uid()), Some(top.gid()));
+            // Only a member of the group can give a directory to it. The group of the workspace
+            // itself does not change.
+            let is_other_group = top.uid() == upper.uid();
+            match given {
+                Err(error)
+                    if is_other_group && error.kind() == io::ErrorKind::PermissionDenied => {}
+                given => given?,
+            }
         }
         fs::set_permissions(&paths.upper, Permissions::from_mode(top.mode() & 0o7777))?;
         // The clock of the file system, with which later changes of the workspace are compared.
