@@ -6,16 +6,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::conversation::{CallId, ToolCall};
 use cofferdam::host::{CallOutcome, HostError, ToolSession};
+use cofferdam::terminal_escape::escape_name;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::{ClientApprover, OpenQuestion};
+use crate::handler::ClientKind;
 use crate::server::{OpenedHost, ToolServer};
 
 /// The number of events that wait for a client. Progress beyond it is dropped: old progress is
 /// worthless.
 const MAX_WAITING_EVENTS: usize = 16;
+/// The characters of the name of a client in the audit log.
+const MAX_CLIENT_LEN: usize = 300;
 
 /// An event of a running call, for its client.
 #[derive(Debug)]
@@ -70,11 +74,22 @@ impl ClientSession {
     /// # Errors
     ///
     /// Returns an error if an audit log is required and cannot be written.
-    pub(crate) fn begin(server: &ToolServer, opened: &OpenedHost) -> Result<Self, HostError> {
+    pub(crate) fn begin(
+        server: &ToolServer,
+        opened: &OpenedHost,
+        kind: &ClientKind,
+    ) -> Result<Self, HostError> {
         let commands = Arc::clone(opened.host.prepared().commands());
-        let approver = Arc::new(ClientApprover::new(commands, server.options().approval_timeout));
-        let session =
-            opened.host.tool_session(&opened.scheduler, Some(Arc::clone(&approver) as Arc<_>))?;
+        let timeout = server.options().approval_timeout;
+        let approver = Arc::new(ClientApprover::new(commands, timeout, kind.offers_scopes()));
+        let asker = Some(Arc::clone(&approver) as Arc<_>);
+        let session = match kind.principal() {
+            Some(principal) => {
+                let client = escape_name(&principal.to_string(), MAX_CLIENT_LEN);
+                opened.host.client_tool_session(&client, &opened.scheduler, asker)?
+            }
+            None => opened.host.tool_session(&opened.scheduler, asker)?,
+        };
         Ok(Self { session, approver, next_call: AtomicU64::new(1) })
     }
 

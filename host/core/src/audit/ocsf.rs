@@ -87,6 +87,7 @@ fn call_event(
             "app_name": "cofferdam",
             "session": {"uid": session},
             "user": {"name": whose.user, "uid": whose.uid.map(|uid| uid.to_string())},
+            "invoked_by": whose.client,
         },
         "api": {
             "operation": operation, "service": {"name": "cofferdam"},
