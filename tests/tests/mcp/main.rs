@@ -10,6 +10,7 @@ mod hostile;
 mod http;
 mod http_auth;
 mod http_client;
+mod http_hostile;
 mod install;
 mod resources;
 mod sdk;
