@@ -402,6 +402,11 @@ impl HttpClient {
         format!("{}{body}", self.head("POST", &more)).into_bytes()
     }
 
+    /// Another connection to the server.
+    pub(crate) fn connect(&self) -> HttpConnection {
+        HttpConnection::open(self.address)
+    }
+
     fn connection(&mut self) -> &mut HttpConnection {
         self.connection.get_or_insert_with(|| HttpConnection::open(self.address))
     }

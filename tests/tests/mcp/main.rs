@@ -11,6 +11,7 @@ mod http;
 mod http_auth;
 mod http_client;
 mod http_hostile;
+mod http_load;
 mod install;
 mod resources;
 mod sdk;
