@@ -16,7 +16,7 @@ use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, PaginatedRequestParams,
     ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ReadResourceResult, ServerCapabilities, ServerConfig, ServerNotification, ServerRequest,
-    SetLevelRequestParams,
+    SetLevelRequestMethod, SetLevelRequestParams, Tool,
 };
 use rmcp::service::{OriginatingRequestId, PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -345,7 +345,14 @@ impl ServerHandler for ClientHandler {
         self.negotiate_initialize(&request)
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        if is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
         Ok(())
     }
@@ -458,13 +465,17 @@ impl ServerHandler for ClientHandler {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.state.server.find_tool(name)
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: Context,
+        context: Context,
     ) -> Result<CustomResult, ErrorData> {
         // The SDK passes a known method with other parameters as an unknown one.
-        if is_known_method(&request.method) {
+        if is_known_method(&request.method, &context) {
             return Err(ErrorData::invalid_params(
                 format!("the parameters of `{}` are not valid", request.method),
                 None,
@@ -475,17 +486,19 @@ impl ServerHandler for ClientHandler {
     }
 }
 
-fn is_known_method(method: &str) -> bool {
+fn is_known_method(method: &str, context: &Context) -> bool {
+    // Versions without sessions do not have these.
+    if matches!(method, "initialize" | "logging/setLevel") {
+        return !is_stateless(context);
+    }
     matches!(
         method,
-        "initialize"
-            | "server/discover"
+        "server/discover"
             | "tools/call"
             | "tools/list"
             | "resources/list"
             | "resources/read"
             | "resources/templates/list"
-            | "logging/setLevel"
     )
 }
 

@@ -69,6 +69,41 @@ fn a_session_has_tools_resources_and_an_end() {
 }
 
 #[test]
+fn a_session_may_begin_with_the_header_of_its_version() {
+    let home = new_home();
+    let server = HttpServer::start(&home, &[]);
+    let mut client = server.client().with_header("mcp-protocol-version", "2025-11-25");
+    let reply = client.try_initialize(json!({}));
+    assert_eq!(reply.status, 200, "{reply:?}");
+    assert_eq!(reply.message()["result"]["protocolVersion"], "2025-11-25");
+    let mut client = server.client().with_header("mcp-protocol-version", "2025-06-18");
+    assert_eq!(client.try_initialize(json!({})).status, 400, "the header contradicts the request");
+}
+
+#[test]
+fn methods_of_sessions_do_not_exist_without_one() {
+    let home = new_home();
+    let server = HttpServer::start(&home, &[]);
+    let mut client = server.client();
+    for (method, params) in [
+        ("logging/setLevel", json!({"level": "debug"})),
+        ("logging/setLevel", json!({})),
+        ("initialize", json!({})),
+        ("prompts/list", json!({})),
+    ] {
+        let request = client.request(method, stateless(params, &json!({})));
+        let more = format!("mcp-protocol-version: 2026-07-28\r\nmcp-method: {method}\r\n");
+        let bytes = client.post_bytes(&request.to_string(), &more);
+        let reply = client.post_raw(&bytes);
+        assert_eq!(
+            (reply.status, &reply.message()["error"]["code"]),
+            (404, &json!(-32601)),
+            "{method}: {reply:?}"
+        );
+    }
+}
+
+#[test]
 fn requests_without_a_session_are_served_and_approved_one_by_one() {
     let home = new_home().with_file("a.txt", "one\n");
     let server = HttpServer::start(&home, &[]);

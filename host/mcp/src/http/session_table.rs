@@ -172,7 +172,8 @@ impl SessionManager for SessionTable {
         message: RxJsonRpcMessage<RoleServer>,
     ) -> io::Result<TxJsonRpcMessage<RoleServer>> {
         let session = self.find(id)?;
-        let mut events = open_events(&session, &message)
+        // The first event has to be the answer.
+        let mut events = open_events(&session, &message, false)
             .map_err(|_| io::Error::other("the session cannot begin"))?;
         session.send(message).await?;
         let answer = tokio::time::timeout(INITIALIZE_TIMEOUT, events.next()).await;
@@ -198,7 +199,7 @@ impl SessionManager for SessionTable {
         message: RxJsonRpcMessage<RoleServer>,
     ) -> io::Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static> {
         let session = self.find(id)?;
-        match open_events(&session, &message) {
+        match open_events(&session, &message, is_resumable(&message)) {
             Ok(events) => {
                 session.send(message).await?;
                 Ok(events.left_stream())
@@ -256,8 +257,9 @@ impl SessionManager for SessionTable {
 fn open_events(
     session: &Arc<HttpSession>,
     message: &RxJsonRpcMessage<RoleServer>,
+    is_resumable: bool,
 ) -> Result<SessionEvents, StreamRefusal> {
     let JsonRpcMessage::Request(request) = message else { return Err(StreamRefusal::Unknown) };
-    let reader = session.streams().open(request, is_resumable(message))?;
+    let reader = session.streams().open(request, is_resumable)?;
     Ok(session.events(reader))
 }
