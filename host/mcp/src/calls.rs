@@ -1,5 +1,6 @@
-//! The calls of one client: each runs in a task of its own and reports its events.
+//! The calls of one client: each runs as long as somebody waits for its next step.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,12 +8,14 @@ use cofferdam::agent::events::{AgentEvent, Observer};
 use cofferdam::conversation::{CallId, ToolCall};
 use cofferdam::host::{CallOutcome, HostError, ToolSession};
 use cofferdam::terminal_escape::escape_name;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::approver::{ClientApprover, OpenQuestion};
-use crate::handler::ClientKind;
+use crate::client_kind::ClientKind;
 use crate::server::{OpenedHost, ToolServer};
 
 /// The number of events that wait for a client. Progress beyond it is dropped: old progress is
@@ -33,7 +36,6 @@ pub(crate) enum CallEvent {
 }
 
 /// The next step of a running call.
-#[derive(Debug)]
 pub(crate) enum CallStep {
     Event(CallEvent),
     Finished(Result<CallOutcome, String>),
@@ -47,11 +49,37 @@ pub(crate) struct ClientSession {
 }
 
 /// A call that runs. Dropping it cancels the call.
-#[derive(Debug)]
 pub(crate) struct RunningCall {
     events: mpsc::Receiver<CallEvent>,
-    task: JoinHandle<Result<CallOutcome, HostError>>,
+    run: CallRun,
+    /// The outcome, until all events before it have been taken.
+    outcome: Option<Result<CallOutcome, String>>,
     cancel: CancellationToken,
+}
+
+/// Who runs a call.
+enum CallRun {
+    /// Whoever waits for its next step. This saves a task and its thread switches.
+    Inline(BoxFuture<'static, Result<CallOutcome, String>>),
+    /// A task of its own.
+    Alone(JoinHandle<Result<CallOutcome, String>>),
+    /// Nobody: it has ended.
+    Ended,
+}
+
+impl CallRun {
+    /// Waits for the outcome. Can be dropped and called again, until it has returned.
+    async fn outcome(&mut self) -> Result<CallOutcome, String> {
+        let outcome = match self {
+            Self::Inline(run) => run.await,
+            Self::Alone(task) => {
+                task.await.unwrap_or_else(|error| Err(format!("the call failed: {error}")))
+            }
+            Self::Ended => std::future::pending().await,
+        };
+        *self = Self::Ended;
+        outcome
+    }
 }
 
 /// Sends the events of a call to its client.
@@ -105,12 +133,17 @@ impl ClientSession {
         let (sender, events) = mpsc::channel(MAX_WAITING_EVENTS);
         let cancel = shutdown.child_token();
         let (session, stop) = (Arc::clone(self), cancel.clone());
-        let task = tokio::spawn(async move {
+        let run = async move {
             let _registration = session.approver.register(&id, sender.clone(), can_ask);
             let call = ToolCall { id: CallId::new(&id), name, arguments };
-            session.session.call(call, &EventSender(sender), &stop).await
+            let outcome = session.session.call(call, &EventSender(sender), &stop).await;
+            outcome.map_err(|error| error.to_string())
+        };
+        // A client gets an answer whatever happens.
+        let run = AssertUnwindSafe(run).catch_unwind().map(|outcome| {
+            outcome.unwrap_or_else(|_| Err("the call failed: internal error".to_owned()))
         });
-        RunningCall { events, task, cancel }
+        RunningCall { events, run: CallRun::Inline(run.boxed()), outcome: None, cancel }
     }
 
     /// Stops all background commands, and waits until their changes are committed or discarded.
@@ -122,14 +155,29 @@ impl ClientSession {
 impl RunningCall {
     /// Waits for the next step. Can be dropped and called again.
     pub(crate) async fn next_step(&mut self) -> CallStep {
-        if let Some(event) = self.events.recv().await {
-            return CallStep::Event(event);
+        if self.outcome.is_none() {
+            tokio::select! {
+                biased;
+                Some(event) = self.events.recv() => return CallStep::Event(event),
+                outcome = self.run.outcome() => self.outcome = Some(outcome),
+            }
         }
-        // The task has dropped its senders, so it is about to end.
-        CallStep::Finished(match (&mut self.task).await {
-            Ok(outcome) => outcome.map_err(|error| error.to_string()),
-            Err(error) => Err(format!("the call failed: {error}")),
-        })
+        match (self.events.try_recv(), self.outcome.take()) {
+            (Ok(event), outcome) => {
+                self.outcome = outcome;
+                CallStep::Event(event)
+            }
+            (Err(_), Some(outcome)) => CallStep::Finished(outcome),
+            (Err(_), None) => CallStep::Finished(Err("the call has ended".to_owned())),
+        }
+    }
+
+    /// Lets the call run on while nobody waits for its next step.
+    pub(crate) fn run_alone(&mut self) {
+        self.run = match std::mem::replace(&mut self.run, CallRun::Ended) {
+            CallRun::Inline(run) => CallRun::Alone(tokio::spawn(run)),
+            other => other,
+        };
     }
 
     /// Cancels the call, which then ends soon with a result.

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approver::OpenQuestion;
 use crate::call_result::{error_result, to_result};
 use crate::calls::{CallEvent, CallStep, ClientSession, RunningCall};
+use crate::client_kind::ClientKind;
 use crate::http::{ClientPrincipal, StatelessClients};
 use crate::page_cursor::page_of;
 use crate::resources;
@@ -45,33 +46,6 @@ const INSTRUCTIONS: &str = "Each tool runs in a sandbox with only the permission
     under the policy of the user. If a call is denied, its result says why and what would allow \
     it; only the user can change that, so do not try to work around a denial. Changes of files \
     can be undone by the user with `cofferdam undo`.";
-
-/// The kind of a client: how it is told apart from others.
-#[derive(Clone, Debug)]
-pub(crate) enum ClientKind {
-    /// The program that started this one.
-    Local,
-    /// A session of a principal over HTTP.
-    Session(ClientPrincipal),
-    /// All requests of a principal over HTTP that belong to no session.
-    Stateless(ClientPrincipal),
-}
-
-impl ClientKind {
-    /// Returns the principal, if the client has to prove who it is.
-    pub(crate) fn principal(&self) -> Option<&ClientPrincipal> {
-        match self {
-            Self::Local => None,
-            Self::Session(principal) | Self::Stateless(principal) => Some(principal),
-        }
-    }
-
-    /// Returns whether an approval may cover more than one effect. Where two clients cannot be told
-    /// apart, the approval of one would count for the other.
-    pub(crate) fn offers_scopes(&self) -> bool {
-        !matches!(self, Self::Stateless(_))
-    }
-}
 
 /// The state of one client.
 pub(crate) struct ClientState {

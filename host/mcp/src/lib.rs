@@ -26,6 +26,7 @@
 mod approver;
 mod call_result;
 mod calls;
+mod client_kind;
 pub mod clients;
 mod handler;
 mod http;

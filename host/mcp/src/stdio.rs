@@ -7,7 +7,8 @@ use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::handler::{ClientHandler, ClientKind, ClientState};
+use crate::client_kind::ClientKind;
+use crate::handler::{ClientHandler, ClientState};
 use crate::line_transport::{ConnectionEnds, LineTransport};
 use crate::server::ToolServer;
 

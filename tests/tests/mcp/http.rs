@@ -61,7 +61,7 @@ fn a_session_has_tools_resources_and_an_end() {
         let files = client.ask("resources/list", json!({}))["result"]["resources"].clone();
         let read = client.ask("resources/read", json!({"uri": files[0]["uri"]}));
         assert_eq!(read["result"]["contents"][0]["text"], "one\n", "{read}");
-        assert!((200..300).contains(&client.end()));
+        assert_eq!(client.end(), 204);
         let request = client.request("ping", json!({}));
         assert_eq!(client.post(&request).status, 404, "the session has ended");
         assert_eq!(client.end(), 404);
@@ -264,7 +264,7 @@ fn the_end_of_a_session_ends_its_commands_and_no_others() {
     }
     let (_, mut stream) = client.start_call("bash", json!({"command": "sleep 2106.5"}));
     wait_for_sleep("2106.5");
-    assert!((200..300).contains(&client.end()));
+    assert_eq!(client.end(), 204);
     assert_over_within(Duration::from_secs(3), "2104.5");
     assert_over_within(Duration::from_secs(3), "2106.5");
     assert!(stream.next_message().is_none());

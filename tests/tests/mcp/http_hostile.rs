@@ -362,7 +362,7 @@ fn what_two_readers_could_read_differently_is_one_request() {
     let (home, server) = start();
     let client = server.begin();
     let hidden = String::from_utf8(client.post_bytes(
-        r#"{"jsonrpc":"2.0","id":66,"method":"tools/call","params":{"name":"todo","arguments":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":66,"method":"tools/call","params":{"name":"todo"}}"#,
         "",
     ))
     .expect("text");

@@ -161,7 +161,8 @@ def post(message, *more):
     s = socket.create_connection((host, port))
     body = json.dumps(message).encode()
     head = ["POST /mcp HTTP/1.1", f"host: {host}:{port}", "content-type: application/json",
-        "accept: application/json, text/event-stream", f"content-length: {len(body)}", *more, "", ""]
+        "accept: application/json, text/event-stream", f"content-length: {len(body)}", *more,
+        "", ""]
     s.sendall("\r\n".join(head).encode() + body)
     return s
 def call(id, name, arguments, meta={}):
@@ -173,7 +174,8 @@ calls = [("write_file", {"path": f"f-{number % 5}", "content": content}),
 streams = []
 if number % 2:
     s = post({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"}}})
     head = s.recv(4096).decode()
     session = next(line for line in head.split("\r\n") if line.lower().startswith("mcp-session-id"))
     for id, (name, arguments) in enumerate(calls, 1):

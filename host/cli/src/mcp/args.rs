@@ -25,7 +25,7 @@ pub(super) enum McpCommand {
         cofferdam mcp serve -C ~/project --mode auto-edit   allows file changes\n  \
         cofferdam mcp serve -C ~/project --http 127.0.0.1:8000 --token-file ~/.mcp-tokens\n  \
                                                             serves many clients over HTTP\n  \
-        cofferdam mcp serve --http 0.0.0.0:8000 --oauth oauth.toml --allow-host tools.example.com\n  \
+        cofferdam mcp serve --http 0.0.0.0:8000 --oauth oauth.toml --allow-host a.example\n  \
                                                             checks the tokens of a login server\n\n\
         An MCP client starts this command; `cofferdam mcp install` shows how. With --http, start \
         it yourself; the path is /mcp. The tools run with the same policy, sandbox, limits, undo \
@@ -112,7 +112,8 @@ pub(super) struct HttpArgs {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) http: Option<SocketAddr>,
     /// Accept the bearer tokens of a file: one on each line, as TOKEN or NAME TOKEN
-    #[arg(long, value_name = "FILE", requires = "http", conflicts_with_all = ["token_env", "oauth"])]
+    #[arg(long, value_name = "FILE", requires = "http")]
+    #[arg(conflicts_with_all = ["token_env", "oauth"])]
     pub(super) token_file: Option<PathBuf>,
     /// Accept the bearer token of an environment variable
     #[arg(long, value_name = "NAME", requires = "http", conflicts_with = "oauth")]

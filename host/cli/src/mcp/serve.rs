@@ -32,7 +32,13 @@ pub(super) fn run(common: &CommonArgs, args: ServeArgs) -> CommandResult {
         }
         None => choose_workspace(common, args.calls)?,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let mut runtime = match http {
+        Some(_) => tokio::runtime::Builder::new_multi_thread(),
+        // Tools run on threads of their own. The messages of one client are so little work that
+        // switching between threads would take most of the time.
+        None => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build()?;
     let served = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         interrupt::watch_signals(shutdown.clone(), None)?;

@@ -87,7 +87,6 @@ fn call_event(
             "app_name": "cofferdam",
             "session": {"uid": session},
             "user": {"name": whose.user, "uid": whose.uid.map(|uid| uid.to_string())},
-            "invoked_by": whose.client,
         },
         "api": {
             "operation": operation, "service": {"name": "cofferdam"},
@@ -95,6 +94,8 @@ fn call_event(
         },
         // All calls come from this machine.
         "src_endpoint": {"name": "localhost", "hostname": whose.machine, "ip": "127.0.0.1"},
+        // The schema has no place for who used a server of this user.
+        "unmapped": whose.client.as_ref().map(|client| json!({"client": client})),
         "metadata": {
             "version": SCHEMA_VERSION,
             "product": {

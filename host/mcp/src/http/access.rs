@@ -12,18 +12,18 @@ use super::response::HttpRefusal;
 #[derive(Debug)]
 pub(crate) struct AccessRules {
     /// Names, each with the only port that it may have.
-    hosts: Vec<(HostName, Option<u16>)>,
+    hosts: Vec<(RequestHost, Option<u16>)>,
     origins: Vec<String>,
 }
 
 /// A host as it is compared: an address, or a name in lower case.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum HostName {
+enum RequestHost {
     Address(IpAddr),
     Name(String),
 }
 
-impl HostName {
+impl RequestHost {
     /// Parses a host. Only the usual form of an address is one: no decimal or octal numbers.
     fn parse(host: &str) -> Option<Self> {
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -40,7 +40,7 @@ impl HostName {
 }
 
 /// Parses `name` or `name:port`.
-fn parse_authority(text: &str) -> Option<(HostName, Option<u16>)> {
+fn parse_authority(text: &str) -> Option<(RequestHost, Option<u16>)> {
     if text.contains('@') {
         return None;
     }
@@ -50,7 +50,7 @@ fn parse_authority(text: &str) -> Option<(HostName, Option<u16>)> {
         None if text.ends_with(':') => return None,
         None => None,
     };
-    Some((HostName::parse(authority.host())?, port))
+    Some((RequestHost::parse(authority.host())?, port))
 }
 
 /// Returns an origin as it is compared, or `None` if it is not `scheme://host` with an optional
@@ -77,11 +77,11 @@ impl AccessRules {
         let mut hosts = Vec::new();
         let mut origins = Vec::new();
         if !address.ip().is_unspecified() {
-            hosts.push((HostName::Address(address.ip()), Some(port)));
+            hosts.push((RequestHost::Address(address.ip()), Some(port)));
         }
         if address.ip().is_loopback() {
             for name in ["localhost", "127.0.0.1", "[::1]"] {
-                hosts.extend(HostName::parse(name).map(|name| (name, Some(port))));
+                hosts.extend(RequestHost::parse(name).map(|name| (name, Some(port))));
                 origins.push(format!("http://{name}:{port}"));
             }
         }
@@ -112,7 +112,7 @@ impl AccessRules {
         };
         let host = host.to_str().ok().and_then(parse_authority);
         let Some((name, port)) = host else { return Err(bad("the Host header is not valid")) };
-        let is_known = |(known, of): &(HostName, Option<u16>)| {
+        let is_known = |(known, of): &(RequestHost, Option<u16>)| {
             *known == name && (of.is_none() || *of == Some(port.unwrap_or(80)))
         };
         if !self.hosts.iter().any(is_known) {

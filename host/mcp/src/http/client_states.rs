@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::auth::ClientPrincipal;
-use crate::handler::{ClientKind, ClientState};
+use crate::client_kind::ClientKind;
+use crate::handler::ClientState;
 use crate::server::ToolServer;
 
 /// The clients without sessions.

@@ -16,7 +16,8 @@ use super::client_states::StatelessClients;
 use super::options::{ENDPOINT_PATH, HttpLimits};
 use super::response::{HttpRefusal, HttpReply, error_reply, json_reply};
 use super::session_table::{SessionTable, session_not_found};
-use crate::handler::{ClientHandler, ClientKind, ClientState};
+use crate::client_kind::ClientKind;
+use crate::handler::{ClientHandler, ClientState};
 use crate::invalid_message::explain_invalid;
 use crate::server::ToolServer;
 
@@ -160,9 +161,14 @@ impl HttpEndpoint {
             state: Mutex::default(),
             refusal: Mutex::default(),
         });
+        let is_delete = parts.method == Method::DELETE;
         let request = Request::from_parts(parts, Full::new(received.bytes.clone()));
         let handled = self.service.handle(request);
-        let reply = SCOPE.scope(Arc::clone(&scope), handled).await;
+        let mut reply = SCOPE.scope(Arc::clone(&scope), handled).await;
+        if is_delete && reply.status() == StatusCode::ACCEPTED {
+            // The end has begun, and clients expect it to be over.
+            *reply.status_mut() = StatusCode::NO_CONTENT;
+        }
         let refusal = scope.refusal.lock().unwrap_or_else(PoisonError::into_inner).take();
         match refusal {
             Some(refusal) if !reply.status().is_success() => Err(refusal),

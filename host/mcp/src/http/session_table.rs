@@ -201,7 +201,7 @@ impl SessionManager for SessionTable {
         let session = self.find(id)?;
         match open_events(&session, &message, is_resumable(&message)) {
             Ok(events) => {
-                session.send(message).await?;
+                pass_on(&session, message).await?;
                 Ok(events.left_stream())
             }
             Err(refusal) => {
@@ -216,7 +216,8 @@ impl SessionManager for SessionTable {
         id: &SessionId,
         message: RxJsonRpcMessage<RoleServer>,
     ) -> io::Result<()> {
-        self.find(id)?.send(message).await
+        let session = self.find(id)?;
+        pass_on(&session, message).await
     }
 
     async fn create_standalone_stream(
@@ -251,6 +252,12 @@ impl SessionManager for SessionTable {
             Err(_) => Err(io::Error::other("the stream has ended")),
         }
     }
+}
+
+/// Passes a message on to the service of a session.
+async fn pass_on(session: &HttpSession, message: RxJsonRpcMessage<RoleServer>) -> io::Result<()> {
+    let sent = session.send(message).await;
+    sent.inspect_err(|_| RequestScope::refuse(session_not_found()))
 }
 
 /// Opens the stream of a request.
