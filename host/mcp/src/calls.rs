@@ -1,4 +1,4 @@
-//! The calls of one client: each runs as long as somebody waits for its next step.
+//! The calls of one client: each runs and reports its events.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ pub(crate) struct RunningCall {
 
 /// Who runs a call.
 enum CallRun {
-    /// Whoever waits for its next step. This saves a task and its thread switches.
+    /// Whoever waits for its next step. This saves a task and its switches, for most calls.
     Inline(BoxFuture<'static, Result<CallOutcome, String>>),
     /// A task of its own.
     Alone(JoinHandle<Result<CallOutcome, String>>),
@@ -158,7 +158,12 @@ impl RunningCall {
         if self.outcome.is_none() {
             tokio::select! {
                 biased;
-                Some(event) = self.events.recv() => return CallStep::Event(event),
+                Some(event) = self.events.recv() => {
+                    // Whoever takes an event may wait for the client. The call goes on meanwhile,
+                    // and so do its times.
+                    self.run_alone();
+                    return CallStep::Event(event);
+                }
                 outcome = self.run.outcome() => self.outcome = Some(outcome),
             }
         }
@@ -173,7 +178,7 @@ impl RunningCall {
     }
 
     /// Lets the call run on while nobody waits for its next step.
-    pub(crate) fn run_alone(&mut self) {
+    fn run_alone(&mut self) {
         self.run = match std::mem::replace(&mut self.run, CallRun::Ended) {
             CallRun::Inline(run) => CallRun::Alone(tokio::spawn(run)),
             other => other,

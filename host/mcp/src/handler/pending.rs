@@ -37,11 +37,9 @@ impl PendingCalls {
     /// Returns an error if too many calls wait. The call is cancelled then.
     pub(super) fn keep(
         &self,
-        mut call: PreparedCall,
+        call: PreparedCall,
         question: OpenQuestion,
     ) -> Result<InputRequiredResult, String> {
-        // The time for the answer passes meanwhile.
-        call.running.run_alone();
         let mut name = [0; 16];
         getrandom::fill(&mut name).map_err(|error| error.to_string())?;
         let name: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
