@@ -151,8 +151,8 @@ impl HttpReply {
     #[track_caller]
     pub(crate) fn message(&self) -> Value {
         let text = self.text();
-        let data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
-        let data = data.filter(|data| !data.is_empty()).last().unwrap_or(&text);
+        let mut data = text.lines().filter_map(|line| line.strip_prefix("data:")).map(str::trim);
+        let data = data.rfind(|data| !data.is_empty()).unwrap_or(&text);
         serde_json::from_str(data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
