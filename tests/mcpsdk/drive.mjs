@@ -1,14 +1,16 @@
-// Drives `cofferdam mcp serve` with the official TypeScript SDK, from the directory that has it:
+// Drives `cofferdam mcp serve` with the official TypeScript SDK, over stdio and over HTTP, from the directory that has it:
 //
 //     cd DIRECTORY_WITH_NODE_MODULES && node drive.mjs PROGRAM
 //
 // Everything happens in a temporary directory. Ends with exit code 0 if the server behaves as the SDK demands.
 
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
 import fs from "node:fs";
 import { createRequire } from "node:module";
 import os from "node:os";
 import path from "node:path";
+import readline from "node:readline";
 import { pathToFileURL } from "node:url";
 
 const program = path.resolve(process.argv[2]);
@@ -16,33 +18,37 @@ const require = createRequire(path.join(process.cwd(), "package.json"));
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const { Client } = await load("@modelcontextprotocol/sdk/client/index.js");
 const { StdioClientTransport } = await load("@modelcontextprotocol/sdk/client/stdio.js");
+const { StreamableHTTPClientTransport } = await load(
+  "@modelcontextprotocol/sdk/client/streamableHttp.js",
+);
 const { ElicitRequestSchema, LoggingMessageNotificationSchema } = await load(
   "@modelcontextprotocol/sdk/types.js",
 );
 
-const home = fs.mkdtempSync(path.join(os.tmpdir(), "mcpsdk-"));
-const workspace = path.join(home, "workspace");
-fs.mkdirSync(workspace);
-fs.writeFileSync(path.join(workspace, "a.txt"), "one\n");
+const token = "token-for-the-typescript-sdk";
 
-const transport = new StdioClientTransport({
-  command: program,
-  args: ["mcp", "serve", "-C", workspace],
-  env: { HOME: home, PATH: process.env.PATH },
-});
-const client = new Client(
-  { name: "typescript-sdk", version: "1" },
-  { capabilities: { elicitation: {} } },
-);
-let questions = 0;
-client.setRequestHandler(ElicitRequestSchema, (request) => {
-  questions += 1;
-  assert.ok(request.params.message.includes("+two"), request.params.message);
-  return { action: "accept", content: { decision: "once" } };
-});
-client.setNotificationHandler(LoggingMessageNotificationSchema, () => {});
+/** A home with a workspace. */
+function makeHome() {
+  const home = fs.mkdtempSync(path.join(os.tmpdir(), "mcpsdk-"));
+  const workspace = path.join(home, "workspace");
+  fs.mkdirSync(workspace);
+  fs.writeFileSync(path.join(workspace, "a.txt"), "one\n");
+  return { home, workspace, env: { HOME: home, PATH: process.env.PATH, TOKEN: token } };
+}
 
-try {
+/** The conversation of one client, whatever the transport. */
+async function drive(transport, workspace) {
+  const client = new Client(
+    { name: "typescript-sdk", version: "1" },
+    { capabilities: { elicitation: {} } },
+  );
+  let questions = 0;
+  client.setRequestHandler(ElicitRequestSchema, (request) => {
+    questions += 1;
+    assert.ok(request.params.message.includes("+two"), request.params.message);
+    return { action: "accept", content: { decision: "once" } };
+  });
+  client.setNotificationHandler(LoggingMessageNotificationSchema, () => {});
   await client.connect(transport);
   assert.equal(client.getServerVersion().name, "cofferdam");
   await client.ping();
@@ -73,8 +79,47 @@ try {
   stop.abort();
   await assert.rejects(pending);
   await client.ping();
-  await client.close();
-  console.log("ok: the TypeScript SDK");
-} finally {
-  fs.rmSync(home, { recursive: true, force: true });
+  return client;
 }
+
+async function driveStdio() {
+  const { home, workspace, env } = makeHome();
+  try {
+    const args = ["mcp", "serve", "-C", workspace];
+    const client = await drive(new StdioClientTransport({ command: program, args, env }), workspace);
+    await client.close();
+    console.log("ok: the TypeScript SDK over stdio");
+  } finally {
+    fs.rmSync(home, { recursive: true, force: true });
+  }
+}
+
+async function driveHttp() {
+  const { home, workspace, env } = makeHome();
+  const args = ["mcp", "serve", "-C", workspace, "--http", "127.0.0.1:0", "--token-env", "TOKEN"];
+  const server = spawn(program, args, { env, stdio: ["ignore", "inherit", "pipe"] });
+  const ended = new Promise((resolve) => server.once("exit", resolve));
+  try {
+    const url = await new Promise((resolve, reject) => {
+      readline.createInterface({ input: server.stderr }).on("line", (line) => {
+        if (line.startsWith("MCP server: ")) resolve(new URL(line.split(" ")[2]));
+      });
+      server.once("exit", () => reject(new Error("the server ended")));
+    });
+    await assert.rejects(drive(new StreamableHTTPClientTransport(url), workspace));
+    const headers = { Authorization: `Bearer ${token}` };
+    const transport = new StreamableHTTPClientTransport(url, { requestInit: { headers } });
+    const client = await drive(transport, workspace);
+    await transport.terminateSession();
+    await assert.rejects(client.ping());
+    await client.close();
+    console.log("ok: the TypeScript SDK over HTTP");
+  } finally {
+    server.kill();
+    assert.equal(await ended, 0);
+    fs.rmSync(home, { recursive: true, force: true });
+  }
+}
+
+await driveStdio();
+await driveHttp();

@@ -29,6 +29,8 @@ pub(crate) struct OpenQuestion {
 pub(crate) struct ClientApprover {
     commands: Arc<CommandSandbox>,
     timeout: Duration,
+    /// Whether an approval may cover more than one effect.
+    offers_scopes: bool,
     /// The running calls, by their IDs.
     calls: Mutex<HashMap<String, AskableCall>>,
 }
@@ -48,8 +50,12 @@ pub(crate) struct CallRegistration {
 }
 
 impl ClientApprover {
-    pub(crate) fn new(commands: Arc<CommandSandbox>, timeout: Duration) -> Self {
-        Self { commands, timeout, calls: Mutex::default() }
+    pub(crate) fn new(
+        commands: Arc<CommandSandbox>,
+        timeout: Duration,
+        offers_scopes: bool,
+    ) -> Self {
+        Self { commands, timeout, offers_scopes, calls: Mutex::default() }
     }
 
     /// Registers a call whose questions go to `events`.
@@ -77,10 +83,13 @@ impl ClientApprover {
         if !call.can_ask {
             return unanswered("the MCP client cannot ask the user (it has no form elicitation)");
         }
-        let worded = match word_question(question, &self.commands) {
+        let mut worded = match word_question(question, &self.commands) {
             Ok(worded) => worded,
             Err(reason) => return unanswered(&reason),
         };
+        if !self.offers_scopes {
+            worded.scope = None;
+        }
         let (answer, answered) = oneshot::channel();
         let question = CallEvent::Question(OpenQuestion { worded, answer });
         if call.events.send(question).await.is_err() {

@@ -13,18 +13,22 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, ClientResult, CustomRequest, CustomResult,
     ElicitRequest, ErrorCode, Implementation, InitializeRequestParams, InitializeResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    LoggingMessageNotificationParam, PaginatedRequestParams, ProgressNotificationParam,
-    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig, ServerRequest, SetLevelRequestParams,
+    LoggingMessageNotification, LoggingMessageNotificationParam, PaginatedRequestParams,
+    ProgressNotificationParam, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, ServerNotification, ServerRequest,
+    SetLevelRequestMethod, SetLevelRequestParams, Tool,
 };
-use rmcp::service::{PeerRequestOptions, RequestContext};
+use rmcp::service::{OriginatingRequestId, PeerRequestOptions, RequestContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 
 use crate::approver::OpenQuestion;
 use crate::call_result::{error_result, to_result};
 use crate::calls::{CallEvent, CallStep, ClientSession, RunningCall};
+use crate::client_kind::ClientKind;
+use crate::http::{ClientPrincipal, StatelessClients};
 use crate::page_cursor::page_of;
 use crate::resources;
 use crate::server::{OpenedHost, ToolServer};
@@ -46,6 +50,9 @@ const INSTRUCTIONS: &str = "Each tool runs in a sandbox with only the permission
 /// The state of one client.
 pub(crate) struct ClientState {
     server: ToolServer,
+    kind: ClientKind,
+    /// Ends all calls of the client.
+    cancel: CancellationToken,
     session: OnceCell<Result<Arc<ClientSession>, String>>,
     pending: PendingCalls,
     log_level: Mutex<LoggingLevel>,
@@ -56,14 +63,18 @@ pub(crate) struct ClientState {
 #[derive(Clone)]
 pub(crate) struct ClientHandler {
     state: Arc<ClientState>,
+    /// Where the client of a request without a session is, if it is another one.
+    stateless: Option<(Arc<StatelessClients>, ClientPrincipal)>,
 }
 
 type Context = RequestContext<RoleServer>;
 
 impl ClientState {
-    pub(crate) fn new(server: ToolServer) -> Self {
+    pub(crate) fn new(server: ToolServer, kind: ClientKind) -> Self {
         Self {
+            cancel: server.shutdown().child_token(),
             server,
+            kind,
             session: OnceCell::new(),
             pending: PendingCalls::default(),
             log_level: Mutex::new(LoggingLevel::Warning),
@@ -71,8 +82,9 @@ impl ClientState {
         }
     }
 
-    /// Ends everything that the client started: pending calls, then background commands.
+    /// Ends everything that the client started: its calls, then background commands.
     pub(crate) async fn end(&self) {
+        self.cancel.cancel();
         self.pending.clear();
         if let Some(Ok(session)) = self.session.get() {
             session.end_jobs().await;
@@ -98,9 +110,9 @@ impl ClientState {
 
     async fn session(&self, opened: &OpenedHost) -> Result<&Arc<ClientSession>, String> {
         let begin = async || {
-            let (server, opened) = (self.server.clone(), opened.clone());
+            let (server, opened, kind) = (self.server.clone(), opened.clone(), self.kind.clone());
             let begun = tokio::task::spawn_blocking(move || {
-                ClientSession::begin(&server, &opened).map_err(|error| error.to_string())
+                ClientSession::begin(&server, &opened, &kind).map_err(|error| error.to_string())
             });
             begun.await.map_err(|error| error.to_string())?.map(Arc::new)
         };
@@ -158,7 +170,11 @@ impl ClientState {
             let notice =
                 LoggingMessageNotificationParam::new(LoggingLevel::Warning, Value::from(text))
                     .with_logger("cofferdam");
-            unless_cancelled(context, context.peer.notify_logging_message(notice)).await;
+            let mut notice = LoggingMessageNotification::new(notice);
+            // A transport with several streams sends it with the events of this request.
+            notice.extensions.insert(OriginatingRequestId(context.id.clone()));
+            let notice = ServerNotification::LoggingMessageNotification(notice);
+            unless_cancelled(context, context.peer.send_notification(notice)).await;
         }
     }
 }
@@ -239,22 +255,43 @@ async fn ask_client(question: OpenQuestion, context: &Context) {
 }
 
 impl ClientHandler {
+    /// Creates the handler of the only client of a connection.
     pub(crate) fn new(state: Arc<ClientState>) -> Self {
-        Self { state }
+        Self { state, stateless: None }
     }
 
-    /// Starts a call of an offered tool.
-    async fn start_call(
-        &self,
-        opened: &OpenedHost,
-        request: (String, String),
-        can_ask: bool,
-    ) -> Result<PreparedCall, String> {
-        let session = self.state.session(opened).await?;
-        let (name, arguments) = request.clone();
-        let running = session.start(name, arguments, can_ask, self.state.server.shutdown());
-        Ok(PreparedCall { running, request })
+    /// Creates the handler of a session over HTTP, or of one request without a session.
+    pub(crate) fn over_http(
+        session: Arc<ClientState>,
+        clients: Arc<StatelessClients>,
+        principal: ClientPrincipal,
+    ) -> Self {
+        Self { state: session, stateless: Some((clients, principal)) }
     }
+
+    /// Returns the client of a request.
+    fn client(&self, context: &Context) -> Result<Arc<ClientState>, ErrorData> {
+        match &self.stateless {
+            Some((clients, principal)) if is_stateless(context) => {
+                let client = clients.client_of(principal);
+                client.ok_or_else(|| host_error("the server has too many clients".to_owned()))
+            }
+            Some(_) | None => Ok(Arc::clone(&self.state)),
+        }
+    }
+}
+
+/// Starts a call of an offered tool.
+async fn start_call(
+    client: &ClientState,
+    opened: &OpenedHost,
+    request: (String, String),
+    can_ask: bool,
+) -> Result<PreparedCall, String> {
+    let session = client.session(opened).await?;
+    let (name, arguments) = request.clone();
+    let running = session.start(name, arguments, can_ask, &client.cancel);
+    Ok(PreparedCall { running, request })
 }
 
 impl ServerHandler for ClientHandler {
@@ -282,7 +319,14 @@ impl ServerHandler for ClientHandler {
         self.negotiate_initialize(&request)
     }
 
-    async fn set_level(&self, request: SetLevelRequestParams, _: Context) -> Result<(), ErrorData> {
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        context: Context,
+    ) -> Result<(), ErrorData> {
+        if is_stateless(&context) {
+            return Err(ErrorData::method_not_found::<SetLevelRequestMethod>());
+        }
         *self.state.log_level.lock().unwrap_or_else(PoisonError::into_inner) = request.level;
         Ok(())
     }
@@ -292,7 +336,8 @@ impl ServerHandler for ClientHandler {
         request: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Result<ListToolsResult, ErrorData> {
-        let opened = self.state.open_host(&context).await.map_err(host_error)?;
+        let client = self.client(&context)?;
+        let opened = client.open_host(&context).await.map_err(host_error)?;
         let cursor = request.and_then(|request| request.cursor);
         let (tools, next_cursor) =
             page_of("tools", &opened.tools, cursor.as_deref(), TOOLS_PER_PAGE)?;
@@ -304,7 +349,8 @@ impl ServerHandler for ClientHandler {
         request: CallToolRequestParams,
         context: Context,
     ) -> Result<CallToolResponse, ErrorData> {
-        let opened = match self.state.open_host(&context).await {
+        let client = self.client(&context)?;
+        let opened = match client.open_host(&context).await {
             Ok(opened) => opened,
             Err(problem) => return Ok(error_result(problem).into()),
         };
@@ -312,8 +358,8 @@ impl ServerHandler for ClientHandler {
         let identity = (request.name.into_owned(), arguments);
         if let Some(handle) = request.request_state {
             let answers = request.input_responses.unwrap_or_default();
-            return match self.state.pending.resume(&handle, &identity, &answers)? {
-                Ok(call) => Ok(self.state.drive(call, &context).await),
+            return match client.pending.resume(&handle, &identity, &answers)? {
+                Ok(call) => Ok(client.drive(call, &context).await),
                 Err(required) => Ok(required.into()),
             };
         }
@@ -322,8 +368,8 @@ impl ServerHandler for ClientHandler {
             let name = escape_line(&identity.0, 64);
             return Err(ErrorData::invalid_params(format!("unknown tool: {name}"), None));
         }
-        match self.start_call(opened, identity, can_ask(&context)).await {
-            Ok(call) => Ok(self.state.drive(call, &context).await),
+        match start_call(&client, opened, identity, can_ask(&context)).await {
+            Ok(call) => Ok(client.drive(call, &context).await),
             Err(problem) => Ok(error_result(problem).into()),
         }
     }
@@ -333,7 +379,8 @@ impl ServerHandler for ClientHandler {
         request: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let host = self.state.open_host(&context).await.map_err(host_error)?.host.clone();
+        let client = self.client(&context)?;
+        let host = client.open_host(&context).await.map_err(host_error)?.host.clone();
         let cursor = request.and_then(|request| request.cursor);
         let listed =
             tokio::task::spawn_blocking(move || resources::list_page(&host, cursor.as_deref()));
@@ -347,7 +394,8 @@ impl ServerHandler for ClientHandler {
         _: Option<PaginatedRequestParams>,
         context: Context,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        let host = &self.state.open_host(&context).await.map_err(host_error)?.host;
+        let client = self.client(&context)?;
+        let host = &client.open_host(&context).await.map_err(host_error)?.host;
         let templates =
             if resources::can_read(host) { vec![resources::template(host)] } else { Vec::new() };
         Ok(ListResourceTemplatesResult::with_all_items(templates))
@@ -359,7 +407,8 @@ impl ServerHandler for ClientHandler {
         context: Context,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let uri = request.uri;
-        let opened = self.state.open_host(&context).await.map_err(host_error)?;
+        let client = self.client(&context)?;
+        let opened = client.open_host(&context).await.map_err(host_error)?;
         if !resources::can_read(&opened.host) {
             let reason = format!("the policy denies the tool `{}`", resources::READ_TOOL);
             return Err(resources::not_found(&uri, &reason));
@@ -367,7 +416,8 @@ impl ServerHandler for ClientHandler {
         let path = resources::workspace_path(&opened.host, &uri)?;
         let arguments = json!({"path": path, "limit": 1}).to_string();
         // A question would need a call that the user can see.
-        let call = self.start_call(opened, (resources::READ_TOOL.to_owned(), arguments), false);
+        let identity = (resources::READ_TOOL.to_owned(), arguments);
+        let call = start_call(&client, opened, identity, false);
         let mut running = call.await.map_err(host_error)?.running;
         let outcome = loop {
             let step = tokio::select! {
@@ -389,13 +439,17 @@ impl ServerHandler for ClientHandler {
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        self.state.server.find_tool(name)
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _: Context,
+        context: Context,
     ) -> Result<CustomResult, ErrorData> {
         // The SDK passes a known method with other parameters as an unknown one.
-        if is_known_method(&request.method) {
+        if is_known_method(&request.method, &context) {
             return Err(ErrorData::invalid_params(
                 format!("the parameters of `{}` are not valid", request.method),
                 None,
@@ -406,17 +460,19 @@ impl ServerHandler for ClientHandler {
     }
 }
 
-fn is_known_method(method: &str) -> bool {
+fn is_known_method(method: &str, context: &Context) -> bool {
+    // Versions without sessions do not have these.
+    if matches!(method, "initialize" | "logging/setLevel") {
+        return !is_stateless(context);
+    }
     matches!(
         method,
-        "initialize"
-            | "server/discover"
+        "server/discover"
             | "tools/call"
             | "tools/list"
             | "resources/list"
             | "resources/read"
             | "resources/templates/list"
-            | "logging/setLevel"
     )
 }
 

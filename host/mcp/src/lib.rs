@@ -6,6 +6,7 @@
 //!
 //! - [`ToolServer`]: a host, the order of the calls of all clients, and the settings.
 //! - [`serve_stdio`]: one client on standard input and output.
+//! - [`HttpListener`]: many clients over streamable HTTP.
 //! - [`clients`]: the configuration files of well-known clients.
 //!
 //! # What the server offers
@@ -25,8 +26,11 @@
 mod approver;
 mod call_result;
 mod calls;
+mod client_kind;
 pub mod clients;
 mod handler;
+mod http;
+mod invalid_message;
 mod line_transport;
 mod page_cursor;
 mod question_text;
@@ -36,6 +40,10 @@ mod stdio;
 mod tool_list;
 mod workspace_choice;
 
+pub use http::{
+    BearerTokens, ClientAuthentication, ClientPrincipal, HttpError, HttpLimits, HttpListener,
+    HttpOptions, ResourceServer, TokenSetupError,
+};
 pub use server::{ServerOptions, ToolServer};
 pub use stdio::{ServeError, serve_stdio};
 pub use workspace_choice::{HostOpener, WorkspaceChoice};

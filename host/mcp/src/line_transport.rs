@@ -12,11 +12,12 @@ use std::time::Duration;
 use rmcp::model::{ClientNotification, ErrorCode, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::invalid_message::explain_error;
 
 /// The longest line, in bytes.
 const MAX_LINE_LEN: usize = 16 << 20;
@@ -181,22 +182,10 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     }
 
     fn refuse_line(&mut self, line: &[u8], error: &serde_json::Error) {
-        let value = serde_json::from_slice::<Value>(line).ok();
-        if value.is_none() || error.is_syntax() || error.is_eof() {
-            let problem = "the line is not valid JSON, or nested too deeply";
-            return self.refuse(None, ErrorData::parse_error(problem, None));
-        }
-        if value.as_ref().is_some_and(Value::is_array) {
-            let problem = "batches are not supported; send each message on its own line";
-            return self.refuse(None, ErrorData::invalid_request(problem, None));
-        }
-        let id = value
-            .as_ref()
-            .filter(|value| value.get("method").is_some())
-            .and_then(|value| value.get("id"))
-            .and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok())
-            .filter(|id| !self.open_requests.lock().contains(id));
-        self.refuse(id, ErrorData::invalid_request("the line is not a message of MCP", None));
+        let (id, error) = explain_error(line, error);
+        // An answer with an open ID would count as the answer of the other request.
+        let id = id.filter(|id| !self.open_requests.lock().contains(id));
+        self.refuse(id, error);
     }
 
     fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {

@@ -27,7 +27,8 @@ pub(crate) struct WordedQuestion {
 ///
 /// # Errors
 ///
-/// Returns the reason, as a clause, if the effect is too long to be shown in full.
+/// Returns the reason, as a clause, if the effect cannot be shown in full: it is too long, or a new
+/// content has no diff.
 pub(crate) fn word_question(
     question: &ApprovalQuestion,
     commands: &CommandSandbox,
@@ -52,6 +53,7 @@ pub(crate) fn word_question(
             (headline, escape_exact(text))
         }
         Effect::Write { changes, .. } => {
+            check_contents(changes)?;
             let what = match changes.iter().collect::<Vec<_>>().as_slice() {
                 [only] => escape_full(&only.to_string()),
                 several => format!("change {} paths", several.len()),
@@ -94,6 +96,21 @@ pub(crate) fn word_question(
 
 fn escape_full(name: &str) -> String {
     escape_name(name, usize::MAX)
+}
+
+/// Checks that the diffs show all new contents. A user would approve the others unseen.
+fn check_contents(changes: &ChangeSet) -> Result<(), String> {
+    let hidden: Vec<String> =
+        changes.undiffed().map(|(path, _)| escape_full(path.as_str())).collect();
+    let Some(first) = hidden.first() else { return Ok(()) };
+    let more = match hidden.len() - 1 {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let why = ChangeRisk::HasNoDiff.describe();
+    Err(format!(
+        "the new content of {first}{more} has no diff ({why}), so the question could not show it"
+    ))
 }
 
 /// Describes changes: the risks first, then each change, then the diff.

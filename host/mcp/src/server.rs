@@ -87,6 +87,12 @@ impl ToolServer {
             && !self.shared.opened.initialized()
     }
 
+    /// Returns an offered tool, once the workspace is known.
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Tool> {
+        let opened = self.shared.opened.get()?.as_ref().ok()?;
+        opened.tools.iter().find(|tool| tool.name == name).cloned()
+    }
+
     /// Returns the host. The first call opens it, with the roots of the client.
     pub(crate) async fn open_host(
         &self,

@@ -7,6 +7,7 @@ use rmcp::service::{ServerInitializeError, serve_server_with_ct};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::client_kind::ClientKind;
 use crate::handler::{ClientHandler, ClientState};
 use crate::line_transport::{ConnectionEnds, LineTransport};
 use crate::server::ToolServer;
@@ -38,7 +39,7 @@ pub enum ServeError {
 pub async fn serve_stdio(server: ToolServer) -> Result<(), ServeError> {
     let ends = ConnectionEnds::default();
     let transport = LineTransport::new(standard_input(), standard_output(), ends.clone());
-    let state = Arc::new(ClientState::new(server.clone()));
+    let state = Arc::new(ClientState::new(server.clone(), ClientKind::Local));
     let handler = ClientHandler::new(Arc::clone(&state));
     let watch = tokio::spawn(watch_ends(ends, server.clone()));
     let served = match serve_server_with_ct(handler, transport, server.shutdown().clone()).await {

@@ -136,6 +136,34 @@ fn a_cancelled_call_withdraws_its_question() {
 }
 
 #[test]
+fn a_content_that_the_question_cannot_show_is_denied() {
+    let home = new_home().with_file("old.bin", b"\x00old");
+    let mut client = McpClient::begin(&home, &[]);
+    let contents = [
+        ("zero.bin", "a\0b".to_owned()),
+        ("large.txt", "line\n".repeat(900_000)),
+        ("long.txt", "x".repeat(3 << 20)),
+    ];
+    for (path, content) in contents {
+        let result = client.call("write_file", json!({"path": path, "content": content}));
+        let text = error_text(&result);
+        assert!(text.contains("nobody-to-ask"), "{path}: {text}");
+        assert_eq!(result["_meta"]["cofferdam/denied"]["code"], "nobody-to-ask");
+        let reason = result["_meta"]["cofferdam/denied"]["reason"].as_str().expect("a reason");
+        let expected = format!("{path} has no diff (not text, or too large for a diff)");
+        assert!(reason.contains(&expected), "{reason}");
+        assert!(!home.has_file(path), "{path}");
+        let asked = client.collect_for(Duration::from_millis(50));
+        assert!(asked.iter().all(|message| message["method"] != "elicitation/create"), "{asked:?}");
+    }
+    // What the question shows can be approved as before.
+    let call = client.start_call("write_file", json!({"path": "a.txt", "content": "text\n"}));
+    let question = client.answer_question(json!({"decision": "once"}));
+    assert!(question["params"]["message"].as_str().is_some_and(|text| text.contains("+text")));
+    ok_text(&client.result_of(call));
+}
+
+#[test]
 fn the_mode_is_bounded_by_the_policy() {
     let home = new_home();
     let mut client = McpClient::begin_with(&home, &["--mode", "auto"], json!({}));

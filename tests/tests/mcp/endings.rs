@@ -132,8 +132,8 @@ fn a_killed_server_leaves_no_command() {
 fn a_server_that_is_killed_at_any_moment_leaves_whole_files() {
     let old = "old line\n".repeat(20_000);
     let home = new_home().with_file("a.txt", &old);
-    let mut seed = 12345_u64;
-    for round in 0..25 {
+    let mut moments = RandomMoments::new(12345);
+    for round in 0..50 {
         let new = format!("new line {round}\n").repeat(20_000);
         home.write_file("workspace/a.txt", &old);
         let mut client = McpClient::begin(&home, &["--mode", "auto"]);
@@ -145,9 +145,7 @@ fn a_server_that_is_killed_at_any_moment_leaves_whole_files() {
             );
             client.start_call("bash", json!({"command": script}));
         }
-        // A linear congruential generator: the moments differ, and a failure can be repeated.
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        std::thread::sleep(Duration::from_micros((seed >> 40) % 120_000));
+        std::thread::sleep(moments.next_within(Duration::from_millis(120)));
         client.kill();
         assert_files_are_whole(&home, &[&old, &new]);
     }
@@ -164,7 +162,23 @@ fn a_server_that_is_killed_at_any_moment_leaves_whole_files() {
     assert_eq!(verified.exit_code, 0, "{verified:?}");
 }
 
-fn assert_files_are_whole(home: &TestHome, contents: &[&str]) {
+/// Moments that differ, and that are the same in each run.
+pub(crate) struct RandomMoments(u64);
+
+impl RandomMoments {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// A linear congruential generator.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Duration {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let most = u64::try_from(time.as_micros()).expect("a short time");
+        Duration::from_micros((self.0 >> 40) % most)
+    }
+}
+
+pub(crate) fn assert_files_are_whole(home: &TestHome, contents: &[&str]) {
     for entry in fs::read_dir(home.workspace()).expect("it is there").flatten() {
         let name = entry.file_name().into_string().expect("it is text");
         let text = fs::read_to_string(entry.path()).expect("it can be read");

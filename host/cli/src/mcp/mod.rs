@@ -1,6 +1,7 @@
 //! `cofferdam mcp`: serves the tools to clients of the Model Context Protocol.
 
 mod args;
+mod http;
 mod install;
 mod serve;
 

@@ -1,4 +1,4 @@
-//! `cofferdam mcp serve`: one client on standard input and output.
+//! `cofferdam mcp serve`: one client on standard input and output, or many over HTTP.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::args::ServeArgs;
+use super::http;
 use crate::args::{CommonArgs, ModelArgs, ToolCallArgs};
 use crate::context::{self, broad_workspace_warning};
 use crate::error::{CliError, CommandResult};
@@ -18,13 +19,34 @@ use cofferdam_mcp::{HostOpener, ServerOptions, ToolServer, WorkspaceChoice, serv
 pub(super) fn run(common: &CommonArgs, args: ServeArgs) -> CommandResult {
     let mut options = ServerOptions::default();
     options.approval_timeout = Duration::from_secs(args.approval_timeout.get().into());
-    let workspace = choose_workspace(common, args.calls)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let http = match args.http.http {
+        Some(_) => Some(http::options(common, &args.http)?),
+        None => None,
+    };
+    let workspace = match http {
+        Some(_) => {
+            if !common.has_chosen_workspace {
+                check_extent(common)?;
+            }
+            WorkspaceChoice::Fixed(Box::new(open_host(common, args.calls)?))
+        }
+        None => choose_workspace(common, args.calls)?,
+    };
+    let mut runtime = match http {
+        Some(_) => tokio::runtime::Builder::new_multi_thread(),
+        // Tools run on threads of their own. The messages of one client are so little work that
+        // switching between threads would take most of the time.
+        None => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = runtime.enable_all().build()?;
     let served = runtime.block_on(async {
         let shutdown = CancellationToken::new();
         interrupt::watch_signals(shutdown.clone(), None)?;
         let server = ToolServer::new(workspace, options, shutdown);
-        serve_stdio(server).await.map_err(|error| CliError::new(error.to_string()))
+        match http {
+            Some(options) => http::serve(options, server).await,
+            None => serve_stdio(server).await.map_err(|error| CliError::new(error.to_string())),
+        }
     });
     // A read of standard input may still wait for the client.
     runtime.shutdown_background();

@@ -94,6 +94,8 @@ fn call_event(
         },
         // All calls come from this machine.
         "src_endpoint": {"name": "localhost", "hostname": whose.machine, "ip": "127.0.0.1"},
+        // The schema has no place for who used a server of this user.
+        "unmapped": whose.client.as_ref().map(|client| json!({"client": client})),
         "metadata": {
             "version": SCHEMA_VERSION,
             "product": {

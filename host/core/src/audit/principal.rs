@@ -12,6 +12,10 @@ pub struct Principal {
     pub user: Option<String>,
     /// The host name of the machine.
     pub machine: Option<String>,
+    /// The authenticated client of a server that the program ran, such as the subject of an access
+    /// token; `None` if the program served the user directly.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
 }
 
 impl Principal {
@@ -22,6 +26,6 @@ impl Principal {
             .iter()
             .find_map(|name| environment.variable(name)?.into_string().ok());
         let machine = rustix::system::uname().nodename().to_str().ok().map(str::to_owned);
-        Self { uid: Some(rustix::process::getuid().as_raw()), user, machine }
+        Self { uid: Some(rustix::process::getuid().as_raw()), user, machine, client: None }
     }
 }

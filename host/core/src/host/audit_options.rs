@@ -61,11 +61,23 @@ impl Host {
         mode: ApprovalMode,
         notify: &NoticeHandler,
     ) -> Result<Option<Arc<AuditWriter>>, HostError> {
+        self.begin_client_audit(None, session, model, mode, notify)
+    }
+
+    /// Begins the log of a client of a server.
+    pub(super) fn begin_client_audit(
+        &self,
+        client: Option<String>,
+        session: Option<&SessionId>,
+        model: Option<String>,
+        mode: ApprovalMode,
+        notify: &NoticeHandler,
+    ) -> Result<Option<Arc<AuditWriter>>, HostError> {
         let prepared = self.prepared();
         let Some(options) = prepared.audit() else { return Ok(None) };
         let policy = ComponentDigest::compute(prepared.policy().canonical().as_bytes());
         let start = AuditRunStart {
-            principal: Principal::new(prepared.environment()),
+            principal: Principal { client, ..Principal::new(prepared.environment()) },
             session,
             workspace: self.workspace().root().display().to_string(),
             mode,

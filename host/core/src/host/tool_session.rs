@@ -70,10 +70,34 @@ impl Host {
         scheduler: &CallScheduler,
         approver: Option<Arc<dyn Approver>>,
     ) -> Result<ToolSession, HostError> {
+        self.tool_session_of(None, scheduler, approver)
+    }
+
+    /// Begins a session of tool calls for an authenticated client, whose name is in the audit log.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if an audit log is required and cannot be written.
+    pub fn client_tool_session(
+        &self,
+        client: &str,
+        scheduler: &CallScheduler,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Result<ToolSession, HostError> {
+        self.tool_session_of(Some(client.to_owned()), scheduler, approver)
+    }
+
+    fn tool_session_of(
+        &self,
+        client: Option<String>,
+        scheduler: &CallScheduler,
+        approver: Option<Arc<dyn Approver>>,
+    ) -> Result<ToolSession, HostError> {
         let prepared = self.prepared();
         let approvals: SessionApprovals = prepared.new_approvals(approver);
+        let notify = prepared.notice_handler();
         if let Some(audit) =
-            self.begin_audit(None, None, approvals.mode(), &prepared.notice_handler())?
+            self.begin_client_audit(client, None, None, approvals.mode(), &notify)?
         {
             approvals.set_audit_sink(audit);
         }
