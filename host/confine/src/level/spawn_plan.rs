@@ -79,10 +79,14 @@ impl CommandSandbox {
     ) -> std::io::Result<(StartedSupervisor, SupervisorSuccessor)> {
         let program = SupervisorProgram {
             program: self.program.clone(),
-            environment: command_environment(&self.environment.variables),
+            environment: command_environment(&self.environment.variables, &self.passed),
         };
         let started = self.ready.take_or_start(&program)?;
-        Ok((started, self.ready.successor(program)))
+        let successor = match self.keeps_ready {
+            true => self.ready.successor(program),
+            false => SupervisorSuccessor::none(program),
+        };
+        Ok((started, successor))
     }
 }
 

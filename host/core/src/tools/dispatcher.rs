@@ -6,6 +6,7 @@
 
 mod sandbox_call;
 mod scheduled;
+mod source_call;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -373,7 +374,7 @@ impl Dispatcher {
         if changed.as_ref().is_some_and(|changed| !changed.changes.has_only_writes()) {
             self.workspace.links_may_change();
         }
-        let by = (ready.tool.plugin.digest(), ready.tool.declaration.name.as_str());
+        let by = (ready.tool.backend.digest(), ready.tool.declaration.name.as_str());
         let state_delta = self.session_state.record_call(
             by,
             &report,
@@ -455,8 +456,7 @@ impl Dispatcher {
                     limit: cap.unwrap_or(self.settings.output_limit),
                     files: self.settings.output_files.as_ref(),
                 };
-                let (mut result, view) =
-                    output::to_result(report, keeping, &ready.tool.declaration.name);
+                let (mut result, view) = output::to_result(report, keeping, &ready.tool.model_name);
                 settler::add_host_notices(&mut result, &denials, has_discarded_writes);
                 // The diff shows the real changes, whatever view the tool returned.
                 (
