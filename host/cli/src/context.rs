@@ -7,6 +7,7 @@ use super::args::CommonArgs;
 use super::audit;
 use super::credentials;
 use super::error::CliError;
+use super::mcp;
 use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
@@ -185,6 +186,9 @@ fn load_context_with(
         .request_settings(request_settings(&settings))
         .on_warning(warn)
         .today(|| jiff::Zoned::now().date().to_string());
+    // A lock file that cannot be read is reported by the gate. Without it, no server is accepted.
+    let accepted = lock_file(common, &user_dirs).read().unwrap_or_default();
+    let builder = mcp::add_sources(builder, &settings.servers, &accepted);
     let builder = match audit::audit_options(&settings, &user_dirs) {
         Some(options) => builder.audit(options),
         None => builder,
