@@ -36,6 +36,18 @@ def read():
     return json.loads(line)
 
 
+KEPT = []
+
+
+def wait_for(is_it):
+    """Returns the next such message, and keeps others that come before for later."""
+    while True:
+        message = read()
+        if is_it(message):
+            return message
+        KEPT.append(message)
+
+
 def result(request, value):
     send({"id": request["id"], "result": value})
 
@@ -47,10 +59,7 @@ def text(request, value, **more):
 def ask(method, params=None):
     """Sends a request to the client, and returns its answer."""
     send({"id": "s1", "method": method, "params": params or {}})
-    while True:
-        message = read()
-        if message.get("id") == "s1" and "method" not in message:
-            return message
+    return wait_for(lambda message: message.get("id") == "s1" and "method" not in message)
 
 
 # The tools.
@@ -166,10 +175,7 @@ def other_ids(request, arguments):
 
 def late(request, arguments):
     """Waits for the cancellation, and answers all the same."""
-    while True:
-        message = read()
-        if message.get("method") == "notifications/cancelled":
-            break
+    wait_for(lambda message: message.get("method") == "notifications/cancelled")
     text(request, "too late")
 
 
@@ -429,7 +435,7 @@ def main():
     if MODE == "greeting":
         write(b"Welcome to the server!\n\n")
     while True:
-        message = read()
+        message = KEPT.pop(0) if KEPT else read()
         method = message.get("method")
         if method == "initialize":
             versions = {"old": "2024-11-05", "strange-version": "1999-01-01"}

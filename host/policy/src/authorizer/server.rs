@@ -88,10 +88,10 @@ mod tests {
     fn a_server_that_the_user_accepted_starts_unless_a_rule_denies_it() {
         let table = [
             ("", true),
-            ("[commands]\nask = [\"node\"]", true),
+            ("[commands]\nask = [\"node *\"]", true),
             ("[commands]\nallow = [\"make\"]", true),
-            ("[commands]\ndeny = [\"node\"]", false),
-            ("[commands]\ndeny = [\"python3\"]", true),
+            ("[commands]\ndeny = [\"node *\"]", false),
+            ("[commands]\ndeny = [\"python3 *\"]", true),
             ("[tools.\"notes/add\"]\nuse = \"deny\"", false),
             ("[tools.\"notes/*\"]\nuse = \"deny\"", false),
             ("[tools.\"other/*\"]\nuse = \"deny\"", true),
@@ -141,7 +141,7 @@ mod tests {
         };
         assert!(access("", FileGrant::ReadWrite));
         assert!(!access("", FileGrant::Read) && !access("", FileGrant::None));
-        let read_only = "[commands]\nallow = [{ pattern = \"node\", writes = false }]";
+        let read_only = "[commands]\nallow = [{ pattern = \"node *\", writes = false }]";
         assert!(!access(read_only, FileGrant::ReadWrite));
     }
 }

@@ -13,7 +13,7 @@ use crate::policy::{
     NetworkRules, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,
 };
 use crate::sandbox::command_changes::{CommandChangeContext, SettledCommand};
-use crate::sandbox::commands::RanCommand;
+use crate::sandbox::commands::{RanCommand, describe_refused_connections};
 use crate::sandbox::egress::{CommandConnection, ConnectionRules, EgressProxy};
 use crate::sandbox::gate::{
     CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, ModeSource,
@@ -176,8 +176,8 @@ impl ServerAccess {
     }
 
     /// Decides on what a server has changed since the last time, and commits the accepted changes.
-    /// Returns notices about changes that were not committed. Nobody is asked: changes that need an
-    /// approval of their own are not committed.
+    /// Returns notices about changes that were not committed, and about refused connections. Nobody
+    /// is asked: changes that need an approval of their own are not committed.
     ///
     /// # Errors
     ///
@@ -188,8 +188,9 @@ impl ServerAccess {
             true => self.request_commit(process).await,
             false => Ok(SettledCommand::default()),
         };
+        let refused = describe_refused_connections(&connections);
         let (notices, settled) = match settled {
-            Ok(settled) => (Ok(settled.notices.clone()), Some(settled)),
+            Ok(settled) => (Ok([settled.notices.clone(), refused].concat()), Some(settled)),
             Err(reason) => (Err(reason), None),
         };
         let remarks = match &notices {
