@@ -52,8 +52,7 @@ struct SchemaTable {
     /// The keys that lead to the table.
     path: Vec<String>,
     properties: Map<String, Value>,
-    /// The keys that every document with this table has.
-    base: Map<String, Value>,
+    required: Vec<String>,
 }
 
 impl ParserSchema {
@@ -82,12 +81,9 @@ impl ParserSchema {
         if let Some(properties) = schema["properties"].as_object() {
             assert_eq!(schema["additionalProperties"], json!(false), "{path:?}");
             let required = schema["required"].as_array().cloned().unwrap_or_default();
-            let required = required.iter().filter_map(Value::as_str);
-            let mut base: Map<String, Value> =
-                required.map(|key| (key.to_owned(), json!("X"))).collect();
-            // Some tables need one of several keys.
-            base.extend(schema["examples"][0].as_object().cloned().unwrap_or_default());
-            let table = SchemaTable { path: path.clone(), properties: properties.clone(), base };
+            let required = required.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+            let table =
+                SchemaTable { path: path.clone(), properties: properties.clone(), required };
             tables.push(table);
             for (key, schema) in properties {
                 path.push(key.clone());
@@ -168,7 +164,8 @@ impl ParserSchema {
 impl SchemaTable {
     /// Returns a document with this table, its required keys and one key more.
     fn document(&self, key: &str, value: Value) -> Value {
-        let mut table = self.base.clone();
+        let mut table: Map<String, Value> =
+            self.required.iter().map(|key| (key.clone(), json!("X"))).collect();
         table.insert(key.to_owned(), value);
         let wrap = |inner: Value, key: &String| json!({ key.as_str(): inner });
         self.path.iter().rev().fold(Value::Object(table), wrap)

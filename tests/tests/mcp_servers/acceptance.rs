@@ -126,12 +126,11 @@ fn a_removed_server_is_gone_from_both_files() {
 fn invalid_options_of_a_server_are_errors() {
     let user = ScriptedUser::new();
     let run = |args: &[&str]| user.home.run(&[&["mcp", "add"], args].concat());
-    let table: [(&[&str], &str); 5] = [
+    let table: [(&[&str], &str); 4] = [
         (&["a/b", "--", "x"], "the name `a/b` is not 1 to 32 of"),
         (&["x"], "there is no MCP server `x` in the configuration"),
         (&["x", "--network", "a b", "--", "x"], "is not a host pattern"),
         (&["x", "--env", "A=1", "--", "x"], "the name of a variable"),
-        (&["x", "--url", "http://example.org/mcp"], "begins with `https://`"),
     ];
     for (args, expected) in table {
         let added = run(args);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cofferdam_tests::program::{find_processes, wait_until};
 use serde_json::json;
 
 use crate::client::error_text;
@@ -87,6 +88,29 @@ fn a_cancelled_call_leaves_nothing_behind() {
     session.client.notify("notifications/cancelled", json!({"requestId": id}));
     session.assert_usable();
     assert_eq!(user.read("a.txt"), None);
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_whole_files_and_no_process() {
+    let user = writing_user();
+    let script = user.script().display().to_string();
+    for round in 0..8_u64 {
+        let path = format!("{round}.txt");
+        let text = "line\n".repeat(20_000);
+        let mut session = user.begin("auto");
+        // The server runs before the call that is interrupted.
+        session.assert_usable();
+        session.client.start_call("s__write_path", json!({"path": path, "text": text}));
+        std::thread::sleep(Duration::from_millis(round * 15));
+        session.client.kill();
+        wait_until("all processes have ended", || find_processes(&script).is_empty());
+        let written = user.read(&path);
+        assert!(written.is_none() || written.as_deref() == Some(&text), "{round}");
+    }
+    // The next session goes on as if nothing had happened.
+    let mut session = user.begin("auto");
+    assert_eq!(session.text("write_path", json!({"path": "last.txt"})), "written");
+    assert_eq!(user.read("last.txt").as_deref(), Some("written\n"));
 }
 
 #[test]

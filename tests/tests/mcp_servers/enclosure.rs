@@ -135,13 +135,13 @@ fn a_server_ends_with_its_session_and_with_everything_that_it_started() {
     let mut session = user.begin("ask");
     session.text("daemon", json!({}));
     let sleepers = || find_processes("sleep 98765").len();
-    assert!(sleepers() > 0, "the test finds its processes");
+    wait_until("the test finds its processes", || sleepers() > 0);
     session.client.close_input();
     session.client.wait_for_exit(std::time::Duration::from_secs(10));
     wait_until("all processes have ended", || sleepers() == 0);
     let mut session = user.begin("ask");
     session.text("daemon", json!({}));
-    assert!(sleepers() > 0);
+    wait_until("the test finds its processes", || sleepers() > 0);
     // kill -9 of the host.
     session.client.kill();
     wait_until("all processes have ended", || sleepers() == 0);

@@ -124,9 +124,6 @@ pub(super) struct AddArgs {
     /// Path outside the workspace that the server can read; may be repeated
     #[arg(long, value_name = "PATH")]
     pub(super) read: Vec<PathBuf>,
-    /// Address of a server that runs elsewhere, in place of a program
-    #[arg(long, value_name = "URL", conflicts_with_all = ["files", "network", "env", "read"])]
-    pub(super) url: Option<String>,
     /// Accept without asking for confirmation
     #[arg(long, short)]
     pub(super) yes: bool,

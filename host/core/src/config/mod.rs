@@ -35,7 +35,7 @@ pub use policy::{
 pub use presets::{NetworkPreset, PresetHosts, PresetSearch};
 pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
 pub use server_edit::{ServerEditError, add_server, remove_server};
-pub use servers::{RawMcp, RawServer, ServerOrigin, ServerSettings};
+pub use servers::{RawMcp, RawServer, ServerSettings};
 pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
 pub use timeout::{InvalidTimeout, RequestTimeout};
 pub(crate) use trusted_file::{MAX_BYTES as MAX_OWN_FILE_LEN, read_own_file};

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::policy::replace_file;
 use super::raw::{ConfigError, RawConfig};
-use super::servers::{ServerOrigin, ServerSettings};
+use super::servers::ServerSettings;
 use super::trusted_file::{MAX_BYTES, TrustedFileError, read_own_file};
 use crate::policy::FileGrant;
 
@@ -39,19 +39,10 @@ fn header(name: &str) -> String {
 impl ServerSettings {
     /// Creates the settings of a program without permissions.
     pub fn for_program(name: &str, command: &str, args: Vec<String>) -> Self {
-        let endpoint = ServerOrigin::Program { command: command.to_owned(), args };
-        Self::with_endpoint(name, endpoint)
-    }
-
-    /// Creates the settings of a server elsewhere.
-    pub fn for_url(name: &str, url: &str) -> Self {
-        Self::with_endpoint(name, ServerOrigin::Url(url.to_owned()))
-    }
-
-    fn with_endpoint(name: &str, endpoint: ServerOrigin) -> Self {
         Self {
             name: name.to_owned(),
-            endpoint,
+            command: command.to_owned(),
+            args,
             files: FileGrant::None,
             network: Vec::new(),
             env: Vec::new(),
@@ -68,14 +59,9 @@ impl ServerSettings {
             format!("[{}]", texts.join(", "))
         };
         let mut lines = vec![header(&self.name)];
-        match &self.endpoint {
-            ServerOrigin::Program { command, args } => {
-                lines.push(format!("command = {}", quote(command)));
-                if !args.is_empty() {
-                    lines.push(format!("args = {}", list(&mut args.iter().cloned())));
-                }
-            }
-            ServerOrigin::Url(url) => lines.push(format!("url = {}", quote(url))),
+        lines.push(format!("command = {}", quote(&self.command)));
+        if !self.args.is_empty() {
+            lines.push(format!("args = {}", list(&mut self.args.iter().cloned())));
         }
         match self.files {
             FileGrant::None => {}
@@ -231,7 +217,8 @@ mod tests {
             assert!(added.starts_with(text), "{added}");
             let found = read(&file).into_iter().find(|found| found.name == "notes");
             let found = found.expect("it is there");
-            assert_eq!((&found.endpoint, &found.network), (&server().endpoint, &server().network));
+            assert_eq!(found.command_text(), server().command_text());
+            assert_eq!(found.network, server().network);
             assert_eq!((&found.env, &found.read), (&server().env, &server().read));
             assert_eq!(found.files, FileGrant::ReadWrite);
             assert!(add_server(&file, &server(), None).is_err(), "the name is taken");

@@ -1,7 +1,6 @@
 //! The section `[mcp.servers]`: MCP servers whose tools the model can call.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -26,23 +25,26 @@ pub struct RawMcp {
 }
 
 /// A `[mcp.servers.NAME]` section.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RawServer {
     /// The program of the server, which runs in the sandbox of commands.
-    pub command: Option<String>,
+    pub command: Spanned<String>,
     /// The arguments of the program.
+    #[serde(default)]
     pub args: Vec<String>,
-    /// The address of a server that runs elsewhere, in place of `command`.
-    pub url: Option<Spanned<String>>,
     /// The access to the files of the workspace.
+    #[serde(default)]
     pub workspace: FileGrant,
     /// The hosts that the server can connect to.
+    #[serde(default)]
     pub network: Vec<Spanned<String>>,
     /// The names of environment variables that the server gets.
+    #[serde(default)]
     pub env: Vec<Spanned<String>>,
     /// Additional paths that the server can read, resolved like those of `[commands]`.
+    #[serde(default)]
     pub read: Vec<Spanned<PathBuf>>,
     /// The limit on processes and threads of the server.
     pub max_processes: Option<Spanned<u64>>,
@@ -56,8 +58,10 @@ pub struct RawServer {
 pub struct ServerSettings {
     /// The name, which is a part of the names of its tools.
     pub name: String,
-    /// How the server is reached.
-    pub endpoint: ServerOrigin,
+    /// The program, which runs in the sandbox of commands.
+    pub command: String,
+    /// The arguments of the program.
+    pub args: Vec<String>,
     /// The access to the files of the workspace.
     pub files: FileGrant,
     /// Patterns of the hosts that the server can connect to.
@@ -70,31 +74,12 @@ pub struct ServerSettings {
     pub limits: CommandLimits,
 }
 
-/// How a server is reached.
-///
-/// This enum is closed: what a server can do depends on where it runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ServerOrigin {
-    /// A program on this machine, in the sandbox of commands.
-    Program {
-        /// The program.
-        command: String,
-        /// Its arguments.
-        args: Vec<String>,
-    },
-    /// A server elsewhere, which no sandbox of this machine holds.
-    Url(String),
-}
-
-impl fmt::Display for ServerOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Program { command, args } => {
-                f.write_str(command)?;
-                args.iter().try_for_each(|arg| write!(f, " {arg}"))
-            }
-            Self::Url(url) => f.write_str(url),
-        }
+impl ServerSettings {
+    /// Returns the program with its arguments, for the user.
+    pub fn command_text(&self) -> String {
+        let words: Vec<&str> =
+            std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect();
+        words.join(" ")
     }
 }
 
@@ -128,20 +113,9 @@ impl RawServer {
                 "the name of a server is 1 to {MAX_NAME_LEN} of a-z, A-Z, 0-9, _ and -"
             )));
         }
-        let endpoint = match (&self.command, &self.url) {
-            (Some(command), None) if !command.trim().is_empty() => {
-                ServerOrigin::Program { command: command.clone(), args: self.args.clone() }
-            }
-            (None, Some(url)) => {
-                self.check_remote(url.get_ref()).map_err(|problem| (url.span(), problem))?;
-                ServerOrigin::Url(url.get_ref().clone())
-            }
-            (Some(_) | None, _) => {
-                return Err(at_name(format!(
-                    "the server `{text}` needs either `command` or `url`"
-                )));
-            }
-        };
+        if self.command.get_ref().trim().is_empty() {
+            return Err((self.command.span(), "the program of a server has a name".to_owned()));
+        }
         for host in &self.network {
             NetworkRules::parse(std::slice::from_ref(host.get_ref()), &[])
                 .map_err(|problem| (host.span(), problem.to_string()))?;
@@ -163,7 +137,8 @@ impl RawServer {
         let plain = |texts: &[Spanned<String>]| texts.iter().map(|t| t.get_ref().clone()).collect();
         Ok(ServerSettings {
             name: text.clone(),
-            endpoint,
+            command: self.command.get_ref().clone(),
+            args: self.args.clone(),
             files: self.workspace,
             network: plain(&self.network),
             env: plain(&self.env),
@@ -171,39 +146,10 @@ impl RawServer {
             limits,
         })
     }
-
-    /// Checks the section of a server that runs elsewhere.
-    fn check_remote(&self, url: &str) -> Result<(), String> {
-        let is_local = ["http://127.0.0.1", "http://localhost", "http://[::1]"]
-            .iter()
-            .any(|start| url.strip_prefix(start).is_some_and(is_end_of_host));
-        if !url.starts_with("https://") && !is_local {
-            return Err(
-                "the address of a server begins with `https://`; `http://` is only allowed \
-                for this machine"
-                    .to_owned(),
-            );
-        }
-        let has_sandbox = self.workspace != FileGrant::None
-            || !self.network.is_empty()
-            || !self.env.is_empty()
-            || !self.read.is_empty()
-            || !self.args.is_empty();
-        match has_sandbox {
-            true => Err("a server with `url` runs elsewhere, so `args`, `workspace`, `network`, \
-                `env` and `read` have no meaning"
-                .to_owned()),
-            false => Ok(()),
-        }
-    }
 }
 
 /// The default limit on processes and threads of a server. Runtimes start a few for each core.
 const MAX_SERVER_PROCESSES: u64 = 512;
-
-fn is_end_of_host(rest: &str) -> bool {
-    rest.is_empty() || rest.starts_with([':', '/'])
-}
 
 fn at_least(
     key: &str,
@@ -235,7 +181,7 @@ mod tests {
         let found = servers("[mcp.servers.notes]\ncommand = \"node\"\nargs = [\"n.js\"]");
         let notes = &found.expect("it is valid")[0];
         assert_eq!((notes.name.as_str(), notes.files), ("notes", FileGrant::None));
-        assert_eq!(notes.endpoint.to_string(), "node n.js");
+        assert_eq!(notes.command_text(), "node n.js");
         assert!(notes.network.is_empty() && notes.env.is_empty() && notes.read.is_empty());
     }
 
@@ -254,12 +200,8 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_an_error_with_its_line() {
         let table = [
-            ("", "needs either `command` or `url`"),
-            ("command = \"x\"\nurl = \"https://a.org\"", "needs either `command` or `url`"),
-            ("command = \" \"", "needs either `command` or `url`"),
-            ("url = \"http://a.org/mcp\"", "begins with `https://`"),
-            ("url = \"http://localhost.a.org/mcp\"", "begins with `https://`"),
-            ("url = \"https://a.org\"\nworkspace = \"read\"", "runs elsewhere"),
+            ("", "missing field `command`"),
+            ("command = \" \"", "the program of a server has a name"),
             ("command = \"x\"\nnetwork = [\"*\\u0000\"]", "is not a host pattern"),
             ("command = \"x\"\nenv = [\"A=1\"]", "the name of a variable"),
             ("command = \"x\"\nmax_processes = 1", "use 4 or more"),
@@ -273,9 +215,6 @@ mod tests {
         for name in ["\"a/b\"", "\"a b\"", "\"\"", &"x".repeat(33)] {
             let problem = servers(&format!("[mcp.servers.{name}]\ncommand = \"x\""));
             assert!(problem.is_err(), "{name}");
-        }
-        for url in ["http://127.0.0.1:80/mcp", "http://localhost/mcp", "https://a.org/mcp"] {
-            assert!(servers(&format!("[mcp.servers.x]\nurl = \"{url}\"")).is_ok(), "{url}");
         }
     }
 }

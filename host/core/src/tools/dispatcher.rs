@@ -274,7 +274,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.into())),
         };
-        let touches = TouchedFiles::from_grants(&tool.grants, &checked.paths);
+        let touches = scheduled::touched_files(tool, &checked.paths);
         let summary = summary::summarize_arguments(&tool.declaration.input_schema, &call.arguments);
         let subject = Arc::new(CallIdentity::new(&call, tool));
         Ok(ReadyCall {

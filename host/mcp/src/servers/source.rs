@@ -53,13 +53,12 @@ impl McpServer {
         let unaccepted = accepted.unaccepted_settings(settings);
         if !unaccepted.is_empty() {
             return Err(format!(
-                "its configuration changed since you accepted it: {}; see `cofferdam mcp add {name}`",
+                "its configuration changed since you accepted it: {}; see `cofferdam mcp add \
+                    {name}`",
                 unaccepted.join("; ")
             ));
         }
-        let Some(spec) = settings.to_spec() else {
-            return Err("servers with a `url` are not supported yet".to_owned());
-        };
+        let spec = settings.to_spec();
         let description = accepted.to_source(settings)?;
         let (accepted, state) = (accepted.clone(), Mutex::default());
         Ok(Self { description, accepted, spec, timeouts, state })

@@ -118,12 +118,11 @@ pub(super) fn config_file(
 impl AddArgs {
     /// Returns whether nothing but the name of a configured server is given.
     fn is_only_name(&self) -> bool {
-        let Self { name: _, files, network, env, read, url, yes: _, command } = self;
+        let Self { name: _, files, network, env, read, yes: _, command } = self;
         files.is_none()
             && network.is_empty()
             && env.is_empty()
             && read.is_empty()
-            && url.is_none()
             && command.is_empty()
     }
 
@@ -136,20 +135,14 @@ impl AddArgs {
             let problem = format!("invalid server: the name `{name}` {problem}");
             return Err(CliError::configuration(problem));
         }
-        let mut settings = match (self.command.split_first(), &self.url) {
-            (Some((command, args)), None) => {
-                ServerSettings::for_program(&self.name, command, args.to_vec())
-            }
-            (None, Some(url)) => ServerSettings::for_url(&self.name, url),
-            (Some(_), Some(_)) | (None, None) => {
-                return Err(CliError::configuration(format!(
-                    "there is no MCP server `{0}` in the configuration\nhint: name its program, as \
-                        in `cofferdam mcp add {0} -- PROGRAM ARGUMENTS`, or its address with \
-                        `--url`",
-                    escape_line(&self.name, 64)
-                )));
-            }
+        let Some((command, args)) = self.command.split_first() else {
+            return Err(CliError::configuration(format!(
+                "there is no MCP server `{0}` in the configuration\nhint: name its program, as in \
+                    `cofferdam mcp add {0} -- PROGRAM ARGUMENTS`",
+                self.name
+            )));
         };
+        let mut settings = ServerSettings::for_program(&self.name, command, args.to_vec());
         settings.files = self.files.unwrap_or_default().into();
         settings.network.clone_from(&self.network);
         settings.env.clone_from(&self.env);

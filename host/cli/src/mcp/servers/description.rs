@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::context::AppContext;
-use cofferdam::config::{ServerOrigin, ServerSettings};
+use cofferdam::config::ServerSettings;
 use cofferdam::plugins::{AcceptedServer, AcceptedServerTool};
-use cofferdam::policy::Grants;
+use cofferdam::policy::{Grants, SandboxLevel};
 use cofferdam::terminal_escape::{escape_line, escape_name};
 
 /// The characters of a description of a tool that are shown.
-const MAX_DESCRIPTION_LEN: usize = 300;
+const MAX_DESCRIPTION_LEN: usize = 1000;
 
 /// Describes a server with its permissions and its tools.
 pub(super) fn describe_server(
@@ -23,10 +23,7 @@ pub(super) fn describe_server(
     let mut fact = |name: &str, value: &str| {
         let _ = writeln!(text, "  {name:11} {}", escape_name(value, 4000));
     };
-    match &settings.endpoint {
-        ServerOrigin::Program { .. } => fact("command", &settings.endpoint.to_string()),
-        ServerOrigin::Url(url) => fact("address", url),
-    }
+    fact("command", &settings.command_text());
     fact("permissions", &join_or_none(&permissions(settings, accepted)));
     fact("variables", &join_or_none(&settings.env));
     let read: Vec<String> = settings.read.iter().map(|path| path.display().to_string()).collect();
@@ -34,14 +31,14 @@ pub(super) fn describe_server(
         fact("can read", &read.join(", "));
     }
     fact("calls", describe_tier(settings, accepted));
-    if let ServerOrigin::Program { .. } = settings.endpoint {
-        let level = context.commands().measured().level;
-        let held = match level {
-            cofferdam::policy::SandboxLevel::Full => "",
-            _ => "; servers need `full`, so this one cannot start",
-        };
-        fact("sandbox", &format!("{level} (measured on this machine){held}"));
-    }
+    let level = context.commands().measured().level;
+    let held = match level {
+        SandboxLevel::Full => "",
+        SandboxLevel::Kernel | SandboxLevel::None => {
+            "; servers need `full`, so this one cannot start"
+        }
+    };
+    fact("sandbox", &format!("{level} (measured on this machine){held}"));
     fact("digest", &format!("sha256:{}", accepted.digest));
     let _ = writeln!(text, "  tools       {}", accepted.tools.len());
     for tool in &accepted.tools {
@@ -57,8 +54,16 @@ pub(super) fn describe_server(
             }
         );
         if !tool.description.trim().is_empty() {
-            let description = escape_line(tool.description.trim(), MAX_DESCRIPTION_LEN);
-            let _ = writeln!(text, "      {description}");
+            let description = tool.description.trim();
+            let _ = writeln!(text, "      {}", escape_line(description, MAX_DESCRIPTION_LEN));
+            // What was not shown was not accepted knowingly.
+            if let Some(more @ 1..) = description.chars().count().checked_sub(MAX_DESCRIPTION_LEN) {
+                let _ = writeln!(
+                    text,
+                    "      ({more} more characters; `cofferdam mcp inspect {} --json` shows all)",
+                    settings.name
+                );
+            }
         }
     }
     text
@@ -120,15 +125,10 @@ pub(super) fn to_json(settings: &ServerSettings, accepted: &AcceptedServer) -> V
 
 /// Returns the settings of a server as JSON.
 pub(super) fn settings_json(settings: &ServerSettings) -> Value {
-    let (command, args, url) = match &settings.endpoint {
-        ServerOrigin::Program { command, args } => (Some(command), args.as_slice(), None),
-        ServerOrigin::Url(url) => (None, [].as_slice(), Some(url)),
-    };
     json!({
         "name": settings.name,
-        "command": command,
-        "args": args,
-        "url": url,
+        "command": settings.command,
+        "args": settings.args,
         "workspace": settings.files,
         "network": settings.network,
         "env": settings.env,

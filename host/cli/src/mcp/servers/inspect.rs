@@ -1,5 +1,5 @@
-//! `cofferdam mcp inspect`: starts a server in its sandbox, and compares its tools with the accepted
-//! ones.
+//! `cofferdam mcp inspect`: starts a server in its sandbox, and compares its tools with those that
+//! the user accepted.
 
 use std::process::ExitCode;
 

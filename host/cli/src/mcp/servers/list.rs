@@ -64,14 +64,20 @@ pub(in crate::mcp) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
     for server in &listed {
         print_line(&escape_line(&describe(server), 1000));
     }
+    if !listed.is_empty() {
+        let level = context.commands().measured().level;
+        print_line(&format!(
+            "Servers run in the sandbox level `full`; this machine has `{level}`."
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn describe(server: &ListedServer<'_>) -> String {
     let ListedServer { settings, accepted } = server;
-    let (name, state, endpoint) = (&settings.name, server.state(), &settings.endpoint);
+    let (name, state, command) = (&settings.name, server.state(), settings.command_text());
     let Some(accepted) = accepted else {
-        return format!("{name}  {state}  {endpoint}  (accept it with `cofferdam mcp add {name}`)");
+        return format!("{name}  {state}  {command}  (accept it with `cofferdam mcp add {name}`)");
     };
     let may = permissions(settings, accepted);
     let may = if may.is_empty() { "no permissions".to_owned() } else { may.join("; ") };
@@ -82,5 +88,5 @@ fn describe(server: &ListedServer<'_>) -> String {
         false => format!("  ({}; see `cofferdam mcp add {name}`)", changes.join("; ")),
     };
     let count = accepted.tools.len();
-    format!("{name}  {state}  {tier}  {count} tools  {may}  {endpoint}{changes}")
+    format!("{name}  {state}  {tier}  {count} tools  {may}  {command}{changes}")
 }

@@ -75,10 +75,7 @@ fn inspect_settings(
     settings: &ServerSettings,
 ) -> Result<ServerInspection, CliError> {
     let host = context.open_host()?;
-    let Some(spec) = settings.to_spec() else {
-        let problem = "cannot inspect the server: servers with a `url` are not supported yet";
-        return Err(CliError::new(problem));
-    };
+    let spec = settings.to_spec();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let inspected = runtime.block_on(async {
         let access = host.inspect_source(&settings.name, &ComponentDigest::compute(b""));

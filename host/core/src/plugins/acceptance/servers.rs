@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::accepted::{AcceptedPlugins, InvalidLockFile};
-use crate::config::{ServerOrigin, ServerSettings};
+use crate::config::ServerSettings;
 use crate::policy::{FileGrant, NetworkRules};
 use crate::sandbox::{ComponentDigest, ServerPermissions, ServerSpec};
 use crate::tools::{SourceDescription, SourceTool};
@@ -25,12 +25,8 @@ pub const MAX_SERVER_TOOLS: usize = 256;
 pub struct AcceptedServer {
     /// The digest of everything else.
     pub digest: ComponentDigest,
-    /// The program and its arguments; empty for a server elsewhere.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// The program and its arguments.
     pub command: Vec<String>,
-    /// The address of a server elsewhere.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub url: Option<String>,
     /// The access to the files of the workspace.
     pub workspace: FileGrant,
     /// Patterns of the hosts that the server can connect to.
@@ -101,16 +97,9 @@ impl AcceptedServerTool {
 impl AcceptedServer {
     /// Pins a server with its settings and its tools.
     pub fn new(settings: &ServerSettings, tools: Vec<AcceptedServerTool>) -> Self {
-        let (command, url) = match &settings.endpoint {
-            ServerOrigin::Program { command, args } => {
-                (std::iter::once(command).chain(args).cloned().collect(), None)
-            }
-            ServerOrigin::Url(url) => (Vec::new(), Some(url.clone())),
-        };
         let server = Self {
             digest: ComponentDigest::compute(b""),
-            command,
-            url,
+            command: command_words(settings),
             workspace: settings.files,
             network: settings.network.clone(),
             env: settings.env.clone(),
@@ -121,8 +110,8 @@ impl AcceptedServer {
     }
 
     fn compute_digest(&self) -> ComponentDigest {
-        let Self { digest: _, command, url, workspace, network, env, read, tools } = self;
-        let parts = (command, url, workspace, network, env, read, tools);
+        let Self { digest: _, command, workspace, network, env, read, tools } = self;
+        let parts = (command, workspace, network, env, read, tools);
         // Texts and lists always have a JSON form.
         let text = serde_json::to_vec(&parts).unwrap_or_default();
         ComponentDigest::compute(&text)
@@ -132,16 +121,8 @@ impl AcceptedServer {
     /// permissions than accepted needs no further acceptance.
     pub fn unaccepted_settings(&self, settings: &ServerSettings) -> Vec<String> {
         let mut changes = Vec::new();
-        let accepted = match &self.url {
-            Some(url) => ServerOrigin::Url(url.clone()),
-            None => {
-                let mut words = self.command.iter().cloned();
-                let command = words.next().unwrap_or_default();
-                ServerOrigin::Program { command, args: words.collect() }
-            }
-        };
-        if accepted != settings.endpoint {
-            changes.push(format!("it was accepted as `{accepted}`"));
+        if self.command != command_words(settings) {
+            changes.push(format!("it was accepted as `{}`", self.command.join(" ")));
         }
         if settings.files > self.workspace {
             let word = match settings.files {
@@ -209,30 +190,23 @@ impl AcceptedServer {
             says_it_changes: tool.says_it_changes(),
         });
         let source = SourceDescription::new(&settings.name, self.digest.clone(), tools.collect())?;
-        let hosts = match &settings.endpoint {
-            ServerOrigin::Program { .. } => settings.network.clone(),
-            // Arguments leave this machine with every call.
-            ServerOrigin::Url(url) => vec![host_of_url(url)],
-        };
-        Ok(source.with_permissions(settings.files, hosts))
+        Ok(source.with_permissions(settings.files, settings.network.clone()))
     }
 }
 
-/// Returns the host of an address of a server, with its port if it has one.
-fn host_of_url(url: &str) -> String {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?', '#']).next().unwrap_or_default().to_owned()
+/// Returns the program and its arguments as one list.
+fn command_words(settings: &ServerSettings) -> Vec<String> {
+    std::iter::once(&settings.command).chain(&settings.args).cloned().collect()
 }
 
 impl ServerSettings {
-    /// Returns what the sandbox needs to start the server; `None` for a server elsewhere.
-    pub fn to_spec(&self) -> Option<ServerSpec> {
-        let ServerOrigin::Program { command, args } = &self.endpoint else { return None };
+    /// Returns what the sandbox needs to start the server.
+    pub fn to_spec(&self) -> ServerSpec {
         // The patterns were checked when the configuration was read.
         let network = NetworkRules::parse(&self.network, &[]).unwrap_or_default();
-        Some(ServerSpec {
-            command: command.clone(),
-            args: args.clone(),
+        ServerSpec {
+            command: self.command.clone(),
+            args: self.args.clone(),
             files: self.files,
             permissions: ServerPermissions {
                 network,
@@ -240,7 +214,7 @@ impl ServerSettings {
                 variables: self.env.clone(),
                 limits: self.limits,
             },
-        })
+        }
     }
 }
 
@@ -331,7 +305,7 @@ mod tests {
         the variable B is new
         the readable path /d is new
         ");
-        assert_eq!(changes("url = \"https://a.org\"").len(), 1);
+        assert_eq!(changes("command = \"x\"\nargs = [\"\"]").len(), 1);
     }
 
     #[test]

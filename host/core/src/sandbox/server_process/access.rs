@@ -18,7 +18,7 @@ use crate::sandbox::egress::{CommandConnection, ConnectionRules, EgressProxy};
 use crate::sandbox::gate::{
     CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, ModeSource,
 };
-use crate::sandbox::jobs::{deny_all, deny_changes};
+use crate::sandbox::jobs::{JobRecorder, deny_all, deny_changes};
 use crate::sandbox::stage::UndoHistory;
 use crate::sandbox::workspace::Workspace;
 use cofferdam_confine::CommandSandbox;
@@ -54,6 +54,8 @@ pub(crate) struct ServerAccessParts {
     pub(crate) denial_recorder: DenialRecorder,
     pub(crate) mode: ModeSource,
     pub(crate) history: Option<Arc<UndoHistory>>,
+    /// Records changes that were committed after the call ended.
+    pub(crate) late_recorder: JobRecorder,
     /// What the call did, for the audit log.
     pub(crate) records: Mutex<Vec<RanCommand>>,
 }
@@ -207,7 +209,12 @@ impl ServerAccess {
     async fn request_commit(&self, process: &ServerProcess) -> Result<SettledCommand, String> {
         let has_ended = || "the server has ended, and its changes were discarded".to_owned();
         let (reply, settled) = oneshot::channel();
-        let request = ServerCommit { context: self.change_context(), reply };
+        let request = ServerCommit {
+            context: self.change_context(),
+            reply,
+            late_recorder: Arc::clone(&self.parts.late_recorder),
+            line_sha256: process.line_sha256.clone(),
+        };
         process.requests.send(request).await.map_err(|_| has_ended())?;
         settled.await.map_err(|_| has_ended())?
     }
@@ -252,16 +259,7 @@ impl ServerAccess {
         (settled, connections): (Option<SettledCommand>, Vec<CommandConnection>),
     ) {
         let settled = settled.unwrap_or_default();
-        let record = RanCommand {
-            line_sha256: line_sha256.clone(),
-            level: SandboxLevel::Full,
-            ending: None,
-            remarks,
-            changes: settled.committed,
-            more_changes: settled.more_committed,
-            connections,
-            changed_files: settled.listed,
-        };
+        let record = settled_record(line_sha256, remarks, settled, connections);
         self.parts.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
     }
 
@@ -274,6 +272,25 @@ impl ServerAccess {
 impl std::fmt::Debug for ServerAccess {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerAccess").field("tool", &self.parts.tool).finish_non_exhaustive()
+    }
+}
+
+/// Returns the record of what the host did about the changes and connections of a server.
+pub(super) fn settled_record(
+    line_sha256: &ComponentDigest,
+    remarks: Vec<String>,
+    settled: SettledCommand,
+    connections: Vec<CommandConnection>,
+) -> RanCommand {
+    RanCommand {
+        line_sha256: line_sha256.clone(),
+        level: SandboxLevel::Full,
+        ending: None,
+        remarks,
+        changes: settled.committed,
+        more_changes: settled.more_committed,
+        connections,
+        changed_files: settled.listed,
     }
 }
 

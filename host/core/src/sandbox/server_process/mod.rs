@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::command_changes::{CommandChangeContext, SettledCommand};
 use super::egress::{CommandConnection, EgressProxy};
+use super::jobs::JobRecorder;
 use crate::policy::ComponentDigest;
 use cofferdam_confine::process::shorten;
 
@@ -51,6 +52,10 @@ pub struct ServerPipes {
 pub(super) struct ServerCommit {
     context: CommandChangeContext,
     reply: oneshot::Sender<Result<SettledCommand, String>>,
+    /// Records changes that were committed after the call ended, for example because it was
+    /// cancelled meanwhile.
+    late_recorder: JobRecorder,
+    line_sha256: ComponentDigest,
 }
 
 /// The state of a server that its task and its calls share.

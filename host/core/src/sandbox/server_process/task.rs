@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::access::settled_record;
 use super::{ServerCommit, SharedProcess};
 use crate::sandbox::command_changes::{CommitTime, SettledCommand};
+use crate::sandbox::jobs::JobStage;
 use cofferdam_confine::CommandEnding;
 use cofferdam_confine::process::{
     BackgroundCommand, BackgroundEnding, BackgroundEvent, CommandCheckpoint,
@@ -50,7 +52,7 @@ impl ServerTask {
                     }
                     Some(BackgroundEvent::Settled) => {
                         if let Some((request, outcome)) = waiting.take().zip(unsettled.take()) {
-                            drop(request.reply.send(outcome));
+                            reply(request, outcome);
                         }
                     }
                     Some(BackgroundEvent::Output(bytes)) => self.shared.push_errors(&bytes),
@@ -69,7 +71,7 @@ impl ServerTask {
                 Some(outcome) => outcome,
                 None => settle_rest(&request, left.take()).await,
             };
-            drop(request.reply.send(outcome));
+            reply(request, outcome);
         }
         if self.stop.is_cancelled() {
             return;
@@ -77,7 +79,7 @@ impl ServerTask {
         // The call during which the server ended still decides on its changes.
         while let Some(request) = requests.recv().await {
             let outcome = settle_rest(&request, left.take()).await;
-            drop(request.reply.send(outcome));
+            reply(request, outcome);
         }
     }
 
@@ -111,6 +113,18 @@ impl Drop for ServerTask {
             }
             is_open
         });
+    }
+}
+
+/// Sends the outcome to the call, or records it if the call has ended meanwhile.
+fn reply(request: ServerCommit, outcome: CommitOutcome) {
+    let ServerCommit { reply, late_recorder, line_sha256, .. } = request;
+    if let Err(Ok(settled)) = reply.send(outcome)
+        && !settled.committed.is_empty()
+    {
+        let remarks = settled.notices.clone();
+        let record = settled_record(&line_sha256, remarks, settled, Vec::new());
+        late_recorder(JobStage::Checkpoint, &record);
     }
 }
 

@@ -66,6 +66,7 @@ impl SessionApprovals {
             denial_recorder: self.denial_recorder(subject, verdicts),
             mode: self.mode_source(),
             history: history.cloned(),
+            late_recorder: self.job_recorder(subject),
             records: Mutex::default(),
         })
     }
