@@ -96,7 +96,7 @@ fn read_settings(
 }
 
 /// Returns the files and directories of this program itself.
-fn own_paths(common: &CommonArgs, user_dirs: &UserDirectories) -> OwnPaths {
+pub(super) fn own_paths(common: &CommonArgs, user_dirs: &UserDirectories) -> OwnPaths {
     OwnPaths::new(user_dirs, common.config.as_deref().unwrap_or(&user_dirs.config_file()))
 }
 

@@ -137,6 +137,17 @@ fn invalid_options_of_a_server_are_errors() {
         assert_eq!(added.exit_code, 78, "{added:?}");
         assert!(added.stderr.contains(expected), "{expected}: {added:?}");
     }
+    // What the configuration could not have is not started either.
+    let state = user.home.path().join("state/cofferdam");
+    std::fs::create_dir_all(&state).expect("it is made");
+    let state = state.to_str().expect("text");
+    let own = run(&["x", "--yes", "--read", state, "--", "python3"]);
+    assert_eq!(own.exit_code, 78, "{own:?}");
+    assert!(own.stderr.contains("would let the server read the files of cofferdam"), "{own:?}");
+    user.home.write_file("config/cofferdam/policy.toml", "[commands]\nread = [\"/opt/data\"]\n");
+    let denied = run(&["x", "--yes", "--read", "/opt/secrets/a", "--", "python3"]);
+    assert_eq!(denied.exit_code, 78, "{denied:?}");
+    assert!(denied.stderr.contains("servers may not read /opt/secrets/a"), "{denied:?}");
     let missing = run(&["x", "--yes", "--", "no-such-program"]);
     assert_eq!(missing.exit_code, 1, "{missing:?}");
     assert!(missing.stderr.contains("it exited with code 127"), "{missing:?}");

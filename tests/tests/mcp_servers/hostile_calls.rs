@@ -146,22 +146,17 @@ fn text_that_affects_a_terminal_or_hides_is_escaped() {
 #[test]
 fn sampling_and_elicitation_are_denied_and_the_user_learns_of_it() {
     let user = ScriptedUser::with_server(&[]);
+    let call = |tool: &str| user.home.run(&["tools", "call", tool, "{}"]);
+    let called = call("s/sampling");
+    assert!(called.stdout.contains("does not allow sampling"), "{called:?}");
+    let notice = "warning: the MCP server `s` asked for `sampling/createMessage`, which was denied";
+    assert_eq!(called.stderr.trim_end(), notice);
+    let called = call("s/elicit");
+    assert!(called.stdout.contains("\"decline\""), "{called:?}");
+    let notice = "warning: the MCP server `s` asked for `elicitation/create`, which was denied: \
+        Type your \\u{1b}[2J password";
+    assert_eq!(called.stderr.trim_end(), notice);
     let mut session = user.begin("ask");
-    let answer = session.text("sampling", json!({}));
-    assert!(answer.contains("does not allow sampling"), "{answer}");
-    let answer = session.text("elicit", json!({}));
-    assert!(answer.contains("\"decline\""), "{answer}");
-    let notices = session.client.collect_for(Duration::from_millis(300));
-    let notices: Vec<&str> =
-        notices.iter().filter_map(|message| message["params"]["data"].as_str()).collect();
-    assert_eq!(
-        notices,
-        [
-            "the MCP server `s` asked for `sampling/createMessage`, which was denied",
-            "the MCP server `s` asked for `elicitation/create`, which was denied: Type your \
-                \\u{1b}[2J password",
-        ]
-    );
     let answer = session.text("strange_request", json!({}));
     assert!(answer.contains("error"), "{answer}");
 }

@@ -1,15 +1,17 @@
 //! `cofferdam mcp add`: accepts a server with its command, permissions and tools.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::description::describe_server;
 use super::{inspect_settings, load_context};
 use crate::args::CommonArgs;
+use crate::context::AppContext;
 use crate::error::{CliError, CommandResult};
 use crate::mcp::args::AddArgs;
 use crate::print::{eprint_line, print_line};
 use crate::{audit, confirm, context, exit};
-use cofferdam::config::{RawConfig, ServerSettings, add_server};
+use cofferdam::config::{RawConfig, ServerSettings, add_server, resolve_links};
 use cofferdam::plugins::AcceptedServer;
 use cofferdam::sandbox::ComponentDigest;
 use cofferdam::terminal_escape::{escape_line, escape_text};
@@ -28,7 +30,7 @@ pub(in crate::mcp) fn run(common: &CommonArgs, args: AddArgs) -> CommandResult {
                 args.name
             )));
         }
-        (None, _) => (args.to_settings(common)?, true),
+        (None, _) => (args.to_settings(common, &context)?, true),
     };
     let lock_file = context::lock_file(common, &context.user_dirs);
     let inspection = inspect_settings(&context, &settings)?;
@@ -76,7 +78,7 @@ pub(in crate::mcp) fn run(common: &CommonArgs, args: AddArgs) -> CommandResult {
 
 fn accept(
     common: &CommonArgs,
-    context: &context::AppContext,
+    context: &AppContext,
     (settings, is_new): (&ServerSettings, bool),
     accepted: AcceptedServer,
 ) -> CommandResult {
@@ -108,10 +110,7 @@ fn accept(
 }
 
 /// Returns the configuration file.
-pub(super) fn config_file(
-    common: &CommonArgs,
-    context: &context::AppContext,
-) -> std::path::PathBuf {
+pub(super) fn config_file(common: &CommonArgs, context: &AppContext) -> PathBuf {
     common.config.clone().unwrap_or_else(|| context.user_dirs.config_file())
 }
 
@@ -127,7 +126,11 @@ impl AddArgs {
     }
 
     /// Returns the settings of a new server, checked like those of a configuration file.
-    fn to_settings(&self, common: &CommonArgs) -> Result<ServerSettings, CliError> {
+    fn to_settings(
+        &self,
+        common: &CommonArgs,
+        context: &AppContext,
+    ) -> Result<ServerSettings, CliError> {
         // The name is a part of the section, so it is checked first.
         let name = SourceDescription::new(&self.name, ComponentDigest::compute(b""), Vec::new());
         if let Err(problem) = name {
@@ -150,12 +153,26 @@ impl AddArgs {
             settings.read.push(std::path::absolute(path)?);
         }
         let section = settings.to_section();
-        let file = std::path::Path::new("the command line");
+        let file = Path::new("the command line");
         let home = common.environment.home.as_deref();
-        let parsed = RawConfig::parse(&section, file, home).and_then(|raw| raw.servers());
+        let own = context::own_paths(common, &context.user_dirs);
+        let parsed = RawConfig::parse(&section, file, home).and_then(|raw| {
+            raw.check_own_paths(&own)?;
+            raw.servers()
+        });
         let parsed = parsed.map_err(|error| {
             CliError::configuration(escape_text(&format!("invalid server: {error}")))
         })?;
+        let home = home.and_then(Path::to_str).unwrap_or_default();
+        for path in &self.read {
+            let real = resolve_links(path);
+            let real = real.to_str().unwrap_or_default();
+            if let Some(location) = context.policy().read_denied_by(real, home) {
+                let real = escape_line(real, 400);
+                let problem = format!("{location}: servers may not read {real}");
+                return Err(CliError::configuration(problem));
+            }
+        }
         parsed.into_iter().next().ok_or_else(|| CliError::new("the server has no section"))
     }
 }
