@@ -8,6 +8,7 @@ use super::audit;
 use super::credentials;
 use super::environment::home_directory;
 use super::error::CliError;
+use super::mcp;
 use super::plugin_dialog::TerminalAcceptance;
 use super::print::eprint_line;
 use super::user_dirs;
@@ -96,7 +97,7 @@ fn read_settings(
 }
 
 /// Returns the files and directories of this program itself.
-fn own_paths(common: &CommonArgs, user_dirs: &UserDirectories) -> OwnPaths {
+pub(super) fn own_paths(common: &CommonArgs, user_dirs: &UserDirectories) -> OwnPaths {
     OwnPaths::new(user_dirs, common.config.as_deref().unwrap_or(&user_dirs.config_file()))
 }
 
@@ -189,6 +190,9 @@ fn load_context_with(
         .request_settings(request_settings(&settings))
         .on_warning(warn)
         .today(|| jiff::Zoned::now().date().to_string());
+    // A lock file that cannot be read is reported by the gate. Without it, no server is accepted.
+    let accepted = lock_file(common, &user_dirs).read().unwrap_or_default();
+    let builder = mcp::add_sources(builder, &settings.servers, &accepted);
     let builder = match audit::audit_options(&settings, &user_dirs) {
         Some(options) => builder.audit(options),
         None => builder,

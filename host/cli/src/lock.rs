@@ -30,9 +30,10 @@ pub(super) fn run(common: &CommonArgs, args: &LockArgs) -> CommandResult {
     let mut plugins: Vec<(&Path, &Arc<LoadedPlugin>)> = Vec::new();
     for tool in context.catalog().tools() {
         if let PluginProvenance::File(path) = &tool.origin
+            && let Some(plugin) = tool.backend.component()
             && !plugins.iter().any(|(known, _)| known == path)
         {
-            plugins.push((path, &tool.plugin));
+            plugins.push((path, plugin));
         }
     }
     let mut all_accepted = true;

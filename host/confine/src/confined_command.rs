@@ -94,6 +94,11 @@ fn replace_streams(streams: CommandStreams, descriptors: Vec<OwnedFd>) -> io::Re
             rustix::stdio::dup2_stdout(output)?;
             rustix::stdio::dup2_stderr(output)?;
         }
+        (CommandStreams::SeparatePipes, [input, output, errors]) => {
+            rustix::stdio::dup2_stdin(input)?;
+            rustix::stdio::dup2_stdout(output)?;
+            rustix::stdio::dup2_stderr(errors)?;
+        }
         (CommandStreams::Terminal, [terminal]) => {
             // Only the first process of a session can get a controlling terminal.
             rustix::process::setsid()?;
@@ -102,7 +107,7 @@ fn replace_streams(streams: CommandStreams, descriptors: Vec<OwnedFd>) -> io::Re
             rustix::stdio::dup2_stdout(terminal)?;
             rustix::stdio::dup2_stderr(terminal)?;
         }
-        (CommandStreams::Pipes | CommandStreams::Terminal, _) => {
+        (CommandStreams::Pipes | CommandStreams::SeparatePipes | CommandStreams::Terminal, _) => {
             let problem = "the streams of the command are missing";
             return Err(io::Error::new(io::ErrorKind::NotFound, problem));
         }

@@ -3,7 +3,7 @@
 mod spawn_plan;
 
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::protocol::{
     CommandPaths, CommandStreams, NamespaceMaker, NetworkAccess, SupervisedView,
@@ -15,7 +15,8 @@ use crate::os;
 use crate::process::ready_supervisor::ReadySupervisor;
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::{
-    CommandNetwork, CommandRules, Denial, DenialCode, DirectDirectory, ProtectedPaths, SandboxLevel,
+    CommandLimits, CommandNetwork, CommandRules, Denial, DenialCode, DirectDirectory, NetworkRules,
+    ProtectedPaths, SandboxLevel,
 };
 
 pub(crate) use spawn_plan::SpawnPlan;
@@ -79,9 +80,26 @@ pub struct CommandSandbox {
     makers: NamespaceMakers,
     /// The directory for the changes of commands; `None` if commands write workspaces directly.
     layers: Option<PathBuf>,
-    measured: OnceLock<MeasuredLevel>,
+    measured: Arc<OnceLock<MeasuredLevel>>,
     /// The supervisor of the next command.
     ready: ReadySupervisor,
+    /// Whether the supervisor of the next command is started in advance.
+    keeps_ready: bool,
+    /// The names of variables that commands get in addition to the usual ones.
+    passed: Vec<String>,
+}
+
+/// What a server gets in place of the permissions of commands. It has no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerPermissions {
+    /// The hosts that the server can connect to.
+    pub network: NetworkRules,
+    /// Absolute paths outside the workspace that the server can read.
+    pub read: Vec<PathBuf>,
+    /// The names of environment variables that the server gets in addition to those of commands.
+    pub variables: Vec<String>,
+    /// The limits of all processes of the server together.
+    pub limits: CommandLimits,
 }
 
 /// Returns the repository of a workspace if it lies outside. Commands can read it but not write it.
@@ -158,8 +176,42 @@ impl CommandSandbox {
             own: Vec::new(),
             makers: NamespaceMakers::All,
             layers: None,
-            measured: OnceLock::new(),
+            measured: Arc::default(),
             ready: ReadySupervisor::default(),
+            keeps_ready: true,
+            passed: Vec::new(),
+        }
+    }
+
+    /// Returns a sandbox with the same level for one server, with the permissions of that server in
+    /// place of those of commands.
+    #[must_use]
+    pub fn for_server(&self, permissions: &ServerPermissions) -> Self {
+        let ServerPermissions { network, read, variables, limits } = permissions.clone();
+        let rules = CommandRules {
+            network: match network.is_empty() {
+                true => CommandNetwork::Closed,
+                false => CommandNetwork::Listed(network),
+            },
+            read,
+            write: Vec::new(),
+            direct: Vec::new(),
+            review_changes: false,
+            limits,
+            ..self.rules.clone()
+        };
+        Self {
+            program: self.program.clone(),
+            rules,
+            set_aside: self.set_aside.clone(),
+            environment: self.environment.clone(),
+            own: self.own.clone(),
+            makers: self.makers,
+            layers: self.layers.clone(),
+            measured: Arc::clone(&self.measured),
+            ready: ReadySupervisor::default(),
+            keeps_ready: false,
+            passed: variables,
         }
     }
 
@@ -205,6 +257,11 @@ impl CommandSandbox {
     /// Returns the environment of the host.
     pub(super) fn environment(&self) -> &HostEnvironment {
         &self.environment
+    }
+
+    /// Returns the directory for temporary files.
+    pub fn temp_dir(&self) -> &Path {
+        &self.environment.temp_dir
     }
 
     pub(super) fn set_aside(&self) -> &Path {

@@ -64,7 +64,7 @@ pub use confined_command::exec_confined_command;
 pub use error::{ConfineError, ConfineStep};
 pub use host_environment::HostEnvironment;
 pub(crate) use level::{CommandLocation, SandboxSetup, SpawnPlan};
-pub use level::{CommandSandbox, MeasuredLevel, outer_repository};
+pub use level::{CommandSandbox, MeasuredLevel, ServerPermissions, outer_repository};
 pub(crate) use link::SupervisorLink;
 pub use process::CommandEnding;
 pub(crate) use protocol::{CommandExitKind, CommandJob, CommandPaths, ConfinementSpec};

@@ -19,8 +19,8 @@ use crate::os::RECEIVE_FLAGS;
 
 /// The maximum size of a message, in bytes: a line of 128 KiB that is all escapes, plus paths.
 const MAX_MESSAGE_LEN: u64 = 4 << 20;
-/// The maximum number of descriptors that come with one message: input and output.
-const MAX_DESCRIPTORS: usize = 2;
+/// The maximum number of descriptors that come with one message: input, output and errors.
+const MAX_DESCRIPTORS: usize = 3;
 
 /// One end of the socket, with buffered reading.
 #[derive(Debug)]

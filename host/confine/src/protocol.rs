@@ -97,6 +97,8 @@ pub(crate) enum CommandStreams {
     OutputOnly,
     /// Two descriptors come with the message: one for the input, and one for both outputs.
     Pipes,
+    /// Three descriptors come with the message: for the input, the output and the errors.
+    SeparatePipes,
     /// All three streams are the terminal whose descriptor comes with the message. It is the
     /// controlling terminal of the command.
     Terminal,

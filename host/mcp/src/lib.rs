@@ -1,4 +1,5 @@
-//! Serves the tools of a Cofferdam host to clients of the Model Context Protocol (MCP).
+//! The Model Context Protocol (MCP) in both directions: serves the tools of a Cofferdam host to
+//! clients, and lets the model of a host call the tools of servers.
 //!
 //! The tools run in the same engine as those of the agent loop: the same catalog, policy, sandbox,
 //! limits, staged writes, undo history and audit log. This crate translates between that engine and
@@ -8,6 +9,7 @@
 //! - [`serve_stdio`]: one client on standard input and output.
 //! - [`HttpListener`]: many clients over streamable HTTP.
 //! - [`clients`]: the configuration files of well-known clients.
+//! - [`servers`]: MCP servers whose tools the model can call.
 //!
 //! # What the server offers
 //!
@@ -36,6 +38,7 @@ mod page_cursor;
 mod question_text;
 mod resources;
 mod server;
+pub mod servers;
 mod stdio;
 mod tool_list;
 mod workspace_choice;

@@ -143,7 +143,7 @@ pub(crate) fn read_contents(
 }
 
 /// Returns the URI of a file.
-fn uri_of(root: &Path, path: &str) -> String {
+pub(crate) fn uri_of(root: &Path, path: &str) -> String {
     let whole = root.join(path);
     let mut uri = "file://".to_owned();
     for byte in whole.as_os_str().as_encoded_bytes() {

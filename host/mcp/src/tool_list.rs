@@ -24,11 +24,14 @@ pub(crate) fn list_tools(catalog: &ToolCatalog, commands: &CommandSandbox) -> Ve
 fn describe(tool: &CatalogTool, commands_reach_network: bool) -> Tool {
     let declared = &tool.declaration;
     let mut described = Tool::new_with_raw(
-        declared.name.clone(),
+        tool.model_name.clone(),
         Some(declared.description.clone().into()),
         Arc::new(to_object(&declared.input_schema)),
     );
-    described.title = declared.title.clone();
+    described.title = declared.title.clone().or_else(|| {
+        // Names of sources have a form for people, too.
+        (declared.name != tool.model_name).then(|| declared.name.clone())
+    });
     described.output_schema =
         declared.output_schema.as_ref().map(|schema| Arc::new(to_object(schema)));
     described.annotations = Some(annotate(&tool.grants, commands_reach_network));

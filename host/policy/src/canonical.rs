@@ -192,9 +192,9 @@ fn emit_settings(settings: &SettingRules, to: &mut dyn FnMut(Value)) {
 fn tool_text(tool: Option<&ToolSelector>) -> String {
     match tool {
         None | Some(ToolSelector::Every) => String::new(),
-        Some(tool @ (ToolSelector::Name(_) | ToolSelector::Digest(_))) => {
-            tool.to_string().to_ascii_lowercase()
-        }
+        Some(
+            tool @ (ToolSelector::Name(_) | ToolSelector::Server(_) | ToolSelector::Digest(_)),
+        ) => tool.to_string().to_ascii_lowercase(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The hosts that commands may connect to.
 
-use super::pattern::{HostPattern, PatternError};
+use super::pattern::{HostAddress, HostPattern, PatternError, PatternMatch};
 use super::{
     ActionKind, PolicyLayer, PolicyLevel, PolicyRule, RuleOrigin, RulePattern, RuleReference,
     SourceLocation, Verdict,
@@ -108,6 +108,24 @@ impl NetworkRules {
     /// Returns the patterns of the allowed hosts, as written.
     pub fn allowed(&self) -> impl Iterator<Item = &str> {
         self.allow.iter().map(|(text, _)| text.as_str())
+    }
+
+    /// Returns whether the list of allowed hosts contains a host, and the list of denied ones does
+    /// not.
+    pub fn allows(&self, host: &HostAddress) -> bool {
+        let contains = |patterns: &[(String, HostPattern)], verdict: Verdict| {
+            let matches = |pattern: &HostPattern| pattern.matches(host, verdict);
+            patterns.iter().any(|(_, pattern)| matches(pattern) == PatternMatch::Yes)
+        };
+        contains(&self.allow, Verdict::Allow) && !contains(&self.deny, Verdict::Deny)
+    }
+
+    /// Returns whether the list of allowed hosts contains this IP address itself, rather than every
+    /// host.
+    pub fn allows_address(&self, address: &HostAddress) -> bool {
+        self.allow.iter().any(|(_, pattern)| {
+            pattern.is_address() && pattern.matches(address, Verdict::Allow) == PatternMatch::Yes
+        })
     }
 
     /// Returns whether the rules say nothing.

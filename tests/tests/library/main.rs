@@ -2,6 +2,8 @@
 
 #![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
 
+mod sources;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

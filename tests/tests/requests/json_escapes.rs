@@ -75,6 +75,22 @@ fn documented_commands() -> BTreeSet<String> {
     commands
 }
 
+/// Adds an MCP server with the hostile text in its arguments to the configuration.
+fn add_hostile_server(home: &TestHome) {
+    home.write_file("servers/server.py", include_str!("../mcp_servers/server.py"));
+    let servers = home.path().join("servers");
+    let script = servers.join("server.py");
+    home.write_file(
+        "config/cofferdam/config.toml",
+        format!(
+            "[mcp.servers.x]\ncommand = \"/usr/bin/python3\"\nargs = [\"{}\", \"\", \
+                \"{ESCAPED}\"]\nread = [\"{}\"]\n",
+            script.display(),
+            servers.display()
+        ),
+    );
+}
+
 #[test]
 fn no_json_output_contains_a_character_that_affects_a_terminal() {
     use HostileText::{Possible, Required};
@@ -91,7 +107,8 @@ fn no_json_output_contains_a_character_that_affects_a_terminal() {
     let plugin = echo_plugin(&home, &format!("{HOSTILE}.wasm"), &tool);
     let plugin = plugin.to_str().expect("it is text");
     let input = json!({"path": HOSTILE}).to_string();
-    let table: [(&[&str], HostileText); 20] = [
+    add_hostile_server(&home);
+    let table: [(&[&str], HostileText); 22] = [
         (&["run", "x", "--output", "json", "--model", HOSTILE], Possible),
         (&["run", "x", "--output", "json", HOSTILE], Required),
         (&["sessions", "list", "--json"], Possible),
@@ -105,6 +122,8 @@ fn no_json_output_contains_a_character_that_affects_a_terminal() {
         (&["tools", "call", "read_file", &input, "--json"], Required),
         (&["tools", "call", HOSTILE, "{}", "--json"], Required),
         (&["tools", "call", "grep", HOSTILE, HOSTILE, "--json"], Required),
+        (&["mcp", "list", "--json"], Required),
+        (&["mcp", "inspect", "x", "--json"], Required),
         (&["plugin", "inspect", plugin, "--json"], Possible),
         (&["plugin", "list", "--json", "--plugin", plugin], Required),
         (&["policy", "explain", "write_file", "--write", HOSTILE, "--json"], Required),

@@ -8,7 +8,7 @@ use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 
 use crate::args::ToolCallArgs;
-use cofferdam::policy::ApprovalMode;
+use cofferdam::policy::{ApprovalMode, FileGrant};
 use cofferdam_mcp::clients::KnownClient;
 
 #[derive(Debug, ClapArgs)]
@@ -46,6 +46,95 @@ pub(super) enum McpCommand {
     Install(InstallArgs),
     /// Remove this program from the file of an MCP client
     Uninstall(UninstallArgs),
+    /// Let the model call the tools of an MCP server, after showing them and asking
+    #[command(after_help = "Examples:\n  \
+        cofferdam mcp add time -- mcp-server-time\n  \
+        cofferdam mcp add git --files read-write -- mcp-server-git\n  \
+        cofferdam mcp add github --network api.github.com --env GITHUB_TOKEN -- \
+        github-mcp-server stdio\n  \
+        cofferdam mcp add git                     accepts a server of the configuration again\n\n\
+        The server runs in the sandbox of commands. It sees only what these options allow: no \
+        files of the workspace, no network, and no variable with a key by default. Before you \
+        accept it, the server runs once in this sandbox to list its tools.\n\n\
+        cofferdam.lock records the command, the permissions, and the names, descriptions and \
+        schemas of the tools. A tool whose definition changes later is refused until you accept \
+        it again.\n\n\
+        Without permission to write and without network, a server cannot change anything, so its \
+        calls are not asked about. All other calls need approval, unless the mode or a rule in a \
+        policy allows them.")]
+    Add(AddArgs),
+    /// List the MCP servers of the configuration, with their state and permissions
+    #[command(after_help = "Examples:\n  cofferdam mcp list\n  cofferdam mcp list --json")]
+    List {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Start an MCP server in its sandbox, and compare its tools with the accepted ones
+    #[command(after_help = "Examples:\n  \
+        cofferdam mcp inspect git\n  \
+        cofferdam mcp inspect git --json | jq .changes\n\n\
+        Exit codes: 0 accepted and unchanged, 1 changed, not accepted or not usable, 78 invalid \
+        configuration.")]
+    Inspect {
+        /// Name of the server
+        name: String,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove an MCP server from the configuration and its acceptance
+    #[command(after_help = "Examples:\n  cofferdam mcp remove git")]
+    Remove {
+        /// Name of the server
+        name: String,
+    },
+}
+
+/// The access of a server to the files of the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum ServerFiles {
+    /// The server sees no files
+    #[default]
+    None,
+    /// The server can read files
+    Read,
+    /// The server can read and change files; each change is checked like that of a command
+    ReadWrite,
+}
+
+impl From<ServerFiles> for FileGrant {
+    fn from(files: ServerFiles) -> Self {
+        match files {
+            ServerFiles::None => Self::None,
+            ServerFiles::Read => Self::Read,
+            ServerFiles::ReadWrite => Self::ReadWrite,
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct AddArgs {
+    /// Name of the server, which is a part of the names of its tools
+    pub(super) name: String,
+    /// Access to the files of the workspace
+    #[arg(long, value_name = "ACCESS")]
+    pub(super) files: Option<ServerFiles>,
+    /// Host that the server can connect to, such as api.example.com; may be repeated
+    #[arg(long, value_name = "HOST")]
+    pub(super) network: Vec<String>,
+    /// Name of an environment variable that the server gets; may be repeated
+    #[arg(long, value_name = "NAME")]
+    pub(super) env: Vec<String>,
+    /// Path outside the workspace that the server can read; may be repeated
+    #[arg(long, value_name = "PATH")]
+    pub(super) read: Vec<PathBuf>,
+    /// Accept without asking for confirmation
+    #[arg(long, short)]
+    pub(super) yes: bool,
+    /// Program and arguments of the server
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(super) command: Vec<String>,
 }
 
 /// An MCP client, by its name on the command line.

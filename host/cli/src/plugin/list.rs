@@ -62,14 +62,15 @@ impl<'a> ListedPlugin<'a> {
         let added = lock.added_plugins().find(|(_, added)| store.plugin_path(added) == path);
         let is_here = |origin: &PluginProvenance| match origin {
             PluginProvenance::File(file) => file == path,
-            PluginProvenance::BuiltIn(_) => false,
+            PluginProvenance::BuiltIn(_) | PluginProvenance::Source(_) => false,
         };
         let tools: Vec<&CatalogTool> =
             context.catalog().tools().iter().filter(|tool| is_here(&tool.origin)).collect();
         let refused =
             context.catalog().refused_plugins().iter().find(|refused| is_here(&refused.origin));
-        let state = match (tools.first(), refused) {
-            (Some(tool), _) => PluginState::Known(lock.status(path, &tool.plugin)),
+        let plugin = tools.first().and_then(|tool| tool.backend.component());
+        let state = match (plugin, refused) {
+            (Some(plugin), _) => PluginState::Known(lock.status(path, plugin)),
             (None, Some(refused)) => PluginState::Refused(refused.reason.clone()),
             (None, None) => PluginState::Refused("it has no tools".to_owned()),
         };
@@ -115,8 +116,8 @@ impl<'a> ListedPlugin<'a> {
             "name": name,
             "source": source,
             "file": self.path,
-            "digest": self.tools.first().map(|tool| tool.plugin.digest()),
-            "size": self.tools.first().map(|tool| tool.plugin.size()),
+            "digest": self.tools.first().map(|tool| tool.backend.digest()),
+            "size": self.tools.first().and_then(|tool| Some(tool.backend.component()?.size())),
             "state": self.status_label(),
             "reason": self.status_reason(),
             "tools": self.tools.iter().map(tool).collect::<Vec<_>>(),
@@ -131,7 +132,7 @@ impl<'a> ListedPlugin<'a> {
         let digest = self
             .tools
             .first()
-            .map_or(String::new(), |tool| format!("  sha256:{}", tool.plugin.digest().short()));
+            .map_or(String::new(), |tool| format!("  sha256:{}", tool.backend.digest().short()));
         let mut text = format!(
             "{}{digest}  {}",
             terminal_escape::escape_line(&name, 400),

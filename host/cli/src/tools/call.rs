@@ -150,8 +150,12 @@ struct CallProgress;
 
 impl Observer for CallProgress {
     fn observe(&self, event: &AgentEvent<'_>) {
-        if let AgentEvent::CallProgress { message, .. } = event {
-            eprint_line(&terminal_escape::escape_line(message, 200));
+        match event {
+            AgentEvent::CallProgress { message, .. } => {
+                eprint_line(&terminal_escape::escape_line(message, 200));
+            }
+            AgentEvent::Notice(text) => context::warn(text),
+            _ => {}
         }
     }
 }

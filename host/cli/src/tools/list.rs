@@ -66,7 +66,7 @@ fn format_json(catalog: &ToolCatalog) -> String {
             "tier": tool.tier,
             "grants": tool.grants,
             "origin": tool.origin.to_string(),
-            "digest": tool.plugin.digest(),
+            "digest": tool.backend.digest(),
         })
     };
     let tools: Vec<_> = catalog.tools().iter().map(tool).collect();

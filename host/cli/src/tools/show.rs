@@ -29,7 +29,9 @@ pub(super) fn run(common: &CommonArgs, name: &str, as_json: bool) -> CommandResu
         .catalog()
         .tools()
         .iter()
-        .filter(|tool| tool.declaration.name == name || tool.origin.is_file(name))
+        .filter(|tool| {
+            tool.declaration.name == name || tool.model_name == name || tool.origin.is_file(name)
+        })
         .collect();
     if tools.is_empty() {
         return Err(CliError::new(unknown_tool_error(context.catalog(), name)));
@@ -60,14 +62,14 @@ fn to_json(tool: &CatalogTool) -> serde_json::Value {
         "name": tool.declaration.name,
         "title": tool.declaration.title,
         "origin": tool.origin.to_string(),
-        "digest": tool.plugin.digest(),
-        "size": tool.plugin.size(),
+        "digest": tool.backend.digest(),
+        "size": tool.backend.component().map(|plugin| plugin.size()),
         "description": tool.declaration.description,
         "tier": tool.tier,
         "asks": tool.declaration.asks,
         "grants": tool.grants,
         "limits": limits,
-        "imports": tool.plugin.declaration().imports,
+        "imports": tool.backend.component().map(|plugin| &plugin.declaration().imports),
         "input_schema": tool.declaration.input_schema,
         "output_schema": tool.declaration.output_schema,
     })
@@ -82,12 +84,18 @@ fn describe_tool(tool: &CatalogTool) -> String {
     if let Some(title) = &tool.declaration.title {
         let _ = writeln!(page, "  title       {}", terminal_escape::escape_line(title, 200));
     }
-    let _ = writeln!(
-        page,
-        "  component   sha256 {}, {} KiB",
-        tool.plugin.digest(),
-        tool.plugin.size().div_ceil(1024)
-    );
+    let _ = match tool.backend.component() {
+        Some(plugin) => writeln!(
+            page,
+            "  component   sha256 {}, {} KiB",
+            plugin.digest(),
+            plugin.size().div_ceil(1024)
+        ),
+        None => {
+            let _ = writeln!(page, "  for models  {}", tool.model_name);
+            writeln!(page, "  accepted    sha256 {}", tool.backend.digest())
+        }
+    };
     let _ = writeln!(
         page,
         "  tier        {}: {}",
@@ -105,13 +113,15 @@ fn describe_tool(tool: &CatalogTool) -> String {
         "  limits      {}",
         join_or_nothing(effective_limits(tool).map(|(cap, value)| format!("{cap} {value}")))
     );
-    let interfaces = &tool.plugin.declaration().imports.lent;
-    let _ = writeln!(
-        page,
-        "  imports     {}; WASI interfaces: {}",
-        join_or_nothing(interfaces.iter().map(ToString::to_string)),
-        count_wasi_imports(tool)
-    );
+    if let Some(plugin) = tool.backend.component() {
+        let imports = &plugin.declaration().imports;
+        let _ = writeln!(
+            page,
+            "  imports     {}; WASI interfaces: {}",
+            join_or_nothing(imports.lent.iter().map(ToString::to_string)),
+            imports.interfaces.iter().filter(|name| name.starts_with("wasi:")).count()
+        );
+    }
     let _ = writeln!(
         page,
         "\n{}\n",
@@ -135,16 +145,6 @@ fn describe_tool(tool: &CatalogTool) -> String {
 /// Returns the limits in force, after configuration and policy.
 fn effective_limits(tool: &CatalogTool) -> impl Iterator<Item = (CapName, u64)> {
     CapName::ALL.into_iter().map(|cap| (cap, tool.caps.value(cap)))
-}
-
-fn count_wasi_imports(tool: &CatalogTool) -> usize {
-    tool.plugin
-        .declaration()
-        .imports
-        .interfaces
-        .iter()
-        .filter(|name| name.starts_with("wasi:"))
-        .count()
 }
 
 fn join_or_nothing(words: impl Iterator<Item = String>) -> String {

@@ -86,10 +86,14 @@ impl CommandSandbox {
     ) -> std::io::Result<(StartedSupervisor, SupervisorSuccessor)> {
         let program = SupervisorProgram {
             program: self.program.clone(),
-            environment: command_environment(&self.environment.variables),
+            environment: command_environment(&self.environment.variables, &self.passed),
         };
         let started = self.ready.take_or_start(&program, plan.preparation.as_ref())?;
-        Ok((started, self.ready.successor(program, plan.preparation.clone())))
+        let successor = match self.keeps_ready {
+            true => self.ready.successor(program, plan.preparation.clone()),
+            false => SupervisorSuccessor::none(program),
+        };
+        Ok((started, successor))
     }
 }
 

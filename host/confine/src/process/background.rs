@@ -6,12 +6,15 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::streams::{BackgroundInput, BackgroundOutput, create_streams};
+use super::streams::{
+    BackgroundInput, BackgroundOutput, ServerStreams, create_server_streams, create_streams,
+};
 use super::supervisor_handle::{ExitReport, StopWait, SupervisorEvent, SupervisorHandle};
 use super::{CommandEnding, CommandFailure, CommandWorkspace, DRAIN_TIMEOUT, ProxyFactory};
 use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox};
 use cofferdam_policy::{Effect, Permit, SandboxLevel, WorkspaceAccess};
+use tokio::net::unix::pipe::Receiver;
 
 /// The bytes of output that are read at once.
 const CHUNK_LEN: usize = 64 << 10;
@@ -124,6 +127,56 @@ pub async fn start_in_background(
         SupervisorHandle::start(commands, &line, level, place, view, plan, proxy);
     let (supervisor, ..) = started_supervisor.await?;
     Ok((BackgroundCommand { supervisor, output, started, has_ended: false }, input))
+}
+
+/// Starts the command of the permit as a server, whose output is a protocol of its own. The events
+/// of the command contain only its errors. The command is in the level `full` in any case.
+///
+/// `proxy` returns what starts the proxy for the hosts that the rules list.
+///
+/// # Errors
+/// The command could not be started. Without a private view of the workspace, only commands with a
+/// read-only workspace start.
+pub async fn start_server(
+    permit: Permit,
+    workspace: CommandWorkspace<'_>,
+    commands: &CommandSandbox,
+    proxy: Option<ProxyFactory<'_>>,
+) -> Result<(BackgroundCommand, Receiver, BackgroundInput), CommandFailure> {
+    let access = permit.workspace_access().clone();
+    let Effect::Command { line, directory: _, background: true } = permit.into_effect() else {
+        return Err(CommandFailure::NotACommand);
+    };
+    if commands.measured().level != SandboxLevel::Full {
+        return Err(ViewUnavailable::Namespaces.into());
+    }
+    let view = match access {
+        WorkspaceAccess::ReadOnly(_) => PlannedView::ReadOnly,
+        WorkspaceAccess::ReadWrite => {
+            check_background(commands, workspace.root)?;
+            commands
+                .create_layer(workspace.root)
+                .map_err(CommandFailure::Start)?
+                .map(PlannedView::Layer)
+                .ok_or(ViewUnavailable::Namespaces)?
+        }
+    };
+    let place = CommandLocation {
+        workspace: workspace.root,
+        directory: workspace.root,
+        protected: workspace.protected,
+        direct: workspace.direct,
+    };
+    let streams = create_server_streams().map_err(CommandFailure::Start)?;
+    let ServerStreams { plan, errors, output, input } = streams;
+    let started = Instant::now();
+    let proxy = proxy.map(|new| new());
+    let level = SandboxLevel::Full;
+    let started_supervisor =
+        SupervisorHandle::start(commands, &line, level, place, view, plan, proxy);
+    let (supervisor, ..) = started_supervisor.await?;
+    let command = BackgroundCommand { supervisor, output: errors, started, has_ended: false };
+    Ok((command, output, input))
 }
 
 /// Checks whether commands can run in the background in a workspace.

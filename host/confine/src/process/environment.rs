@@ -44,10 +44,17 @@ const LOCALE: &[&str] = &[
 ];
 
 /// Selects the variables to pass on, and adds variables that make programs behave without a
-/// terminal.
-pub(crate) fn command_environment(own: &[(OsString, OsString)]) -> Vec<(OsString, OsString)> {
+/// terminal. `named` are the names of further variables that the user chose to pass on.
+pub(crate) fn command_environment(
+    own: &[(OsString, OsString)],
+    named: &[String],
+) -> Vec<(OsString, OsString)> {
     let passes = |name: &OsString| {
-        name.to_str().is_some_and(|name| PASSED_VARIABLES.contains(&name) || LOCALE.contains(&name))
+        name.to_str().is_some_and(|name| {
+            PASSED_VARIABLES.contains(&name)
+                || LOCALE.contains(&name)
+                || named.iter().any(|chosen| chosen == name)
+        })
     };
     let mut all: Vec<_> = own.iter().filter(|(name, _)| passes(name)).cloned().collect();
     for (name, value) in [
@@ -76,11 +83,15 @@ mod tests {
             ("AWS_SECRET_ACCESS_KEY", "x"),
             ("LD_PRELOAD", "y"),
         ];
-        let given = command_environment(&own.map(|(name, value)| (name.into(), value.into())));
+        let own = own.map(|(name, value)| (name.into(), value.into()));
+        let given = command_environment(&own, &[]);
         let names: Vec<_> = given.iter().filter_map(|(name, _)| name.to_str()).collect();
         assert_eq!(
             names,
             ["PATH", "LC_ALL", "TERM", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "NO_COLOR"]
         );
+        let named = command_environment(&own, &["OPENAI_API_KEY".to_owned()]);
+        let has = |name: &str| named.iter().any(|(given, _)| given == name);
+        assert!(has("OPENAI_API_KEY") && !has("AWS_SECRET_ACCESS_KEY") && !has("LC_TOKEN"));
     }
 }

@@ -29,7 +29,7 @@ use crate::view::{CommandChanges, PlannedView, ViewUnavailable};
 use crate::{CommandLocation, CommandSandbox, ConfineError, ConfineStep, HostEnvironment};
 pub use background::{
     BackgroundCommand, BackgroundEnding, BackgroundEvent, BackgroundStreams, CommandCheckpoint,
-    check_background, start_in_background,
+    check_background, start_in_background, start_server,
 };
 use cofferdam_policy::{
     DirectDirectory, Effect, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,
@@ -360,7 +360,7 @@ fn spawn_in_group(
         .arg(line)
         .current_dir(directory)
         .env_clear()
-        .envs(environment::command_environment(&own.variables))
+        .envs(environment::command_environment(&own.variables, &[]))
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

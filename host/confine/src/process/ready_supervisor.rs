@@ -141,6 +141,11 @@ pub(crate) struct SupervisorSuccessor {
 }
 
 impl SupervisorSuccessor {
+    /// Returns a successor that starts nothing.
+    pub(crate) fn none(program: SupervisorProgram) -> Self {
+        Self { slot: Weak::new(), program, preparation: None }
+    }
+
     /// Starts the next supervisor and waits for the end of this one, on a thread of its own.
     pub(crate) fn start_beside(self, mut running: Child) {
         let work = move || {

@@ -85,6 +85,11 @@ impl BackgroundOutput {
 }
 
 impl BackgroundInput {
+    /// Returns the pipe itself.
+    pub fn into_pipe(self) -> Sender {
+        self.stream
+    }
+
     /// Writes a part of the input as soon as there is room for it, and returns its length. This is
     /// cancel-safe.
     ///
@@ -99,6 +104,36 @@ impl BackgroundInput {
             }
         }
     }
+}
+
+/// The host's ends of the streams of a server: the errors of the command, its output and its input.
+pub(super) struct ServerStreams {
+    pub(super) plan: StreamPlan,
+    pub(super) errors: BackgroundOutput,
+    pub(super) output: Receiver,
+    pub(super) input: BackgroundInput,
+}
+
+/// Creates three separate pipes for a server, whose output is a protocol.
+///
+/// # Errors
+/// The system has no more descriptors.
+pub(super) fn create_server_streams() -> io::Result<ServerStreams> {
+    let (their_input, input) = io::pipe()?;
+    let (output, their_output) = io::pipe()?;
+    let (errors, their_errors) = io::pipe()?;
+    let descriptors = vec![their_input.into(), their_output.into(), their_errors.into()];
+    let (input, output, errors): (OwnedFd, OwnedFd, OwnedFd) =
+        (input.into(), output.into(), errors.into());
+    for end in [&input, &output, &errors] {
+        set_nonblocking(end)?;
+    }
+    Ok(ServerStreams {
+        plan: StreamPlan { kind: CommandStreams::SeparatePipes, descriptors },
+        errors: BackgroundOutput { stream: Some(Receiver::from_owned_fd(errors)?) },
+        output: Receiver::from_owned_fd(output)?,
+        input: BackgroundInput { stream: Sender::from_owned_fd(input)? },
+    })
 }
 
 fn set_nonblocking(descriptor: &OwnedFd) -> io::Result<()> {

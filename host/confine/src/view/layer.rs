@@ -118,8 +118,8 @@ impl CommandLayer {
             // itself does not change.
             let is_other_group = top.uid() == upper.uid();
             match given {
-                Err(error)
-                    if is_other_group && error.kind() == io::ErrorKind::PermissionDenied => {}
+                Err(error) if is_other_group && error.kind() == io::ErrorKind::PermissionDenied => {
+                }
                 given => given?,
             }
         }

@@ -158,6 +158,14 @@ impl RunSettings {
         all.extend(bound_paths("commands.read", &mut self.commands.read, &origins.read, &read));
         let write = |path: &str| policy.write_denied_by(path, home).cloned();
         all.extend(bound_paths("commands.write", &mut self.commands.write, &origins.write, &write));
+        for server in &mut self.servers {
+            // As for commands, a path that the policy forbids is left out.
+            let read = |path: &PathBuf| {
+                let real = resolve_links(path);
+                policy.read_denied_by(real.to_str().unwrap_or_default(), home).is_none()
+            };
+            server.read.retain(read);
+        }
         all.extend(direct);
         let required_by = self.commands.required_by.clone();
         all.push(setting_in_force(

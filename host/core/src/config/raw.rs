@@ -10,12 +10,15 @@ use toml::Spanned;
 use super::command_network::RawCommandNetwork;
 use super::interventions::RawInterventions;
 use super::own_paths::OwnPaths;
+use super::servers::RawMcp;
 use super::trusted_file::{self, TrustedFileError};
 use crate::agent::ReorderPolicy;
 use crate::policy::{
     ApprovalMode, CapName, Caps, ChosenCaps, PolicyProfile, SandboxLevel, SourceLocation,
 };
 
+/// The key of the paths that a server can read.
+const SERVER_READ_KEY: &str = "read";
 /// The name of the file in error messages.
 const CONFIGURATION: &str = "configuration";
 
@@ -54,6 +57,8 @@ pub struct RawConfig {
     pub audit: RawAuditSettings,
     /// Secrets that the host adds to requests of tools, by the host name they are for.
     pub credentials: BTreeMap<String, RawCredential>,
+    /// MCP servers whose tools the model can call.
+    pub mcp: RawMcp,
     /// The text of the file, for errors that are found later.
     #[serde(skip)]
     source: ConfigFile,
@@ -252,7 +257,8 @@ impl RawConfig {
             *plugin = directory.join(&*plugin);
         }
         let home = home.filter(|home| home.is_absolute());
-        for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write) {
+        let of_servers = raw.mcp.servers.values_mut().flat_map(|server| &mut server.read);
+        for path in raw.commands.read.iter_mut().chain(&mut raw.commands.write).chain(of_servers) {
             if path.get_ref().as_os_str().is_empty() {
                 return Err(at(
                     path.span(),
@@ -278,8 +284,9 @@ impl RawConfig {
         let overlap_error = |path: &Spanned<PathBuf>, key: &str, does: &str, own: &Path| {
             let written = self.source.text.get(path.span()).unwrap_or_default();
             let own = own.display();
+            let who = if key == SERVER_READ_KEY { "the server" } else { "commands" };
             let problem = format!(
-                "{key} = {written} would let commands {does} the files of cofferdam in {own}; use \
+                "{key} = {written} would let {who} {does} the files of cofferdam in {own}; use \
                     a directory that does not overlap with it"
             );
             self.source.error(&path.span(), problem)
@@ -294,7 +301,18 @@ impl RawConfig {
                 Some(overlap_error(path, "commands.read", "read", own))
             })
         };
-        write_error.or_else(read_error).map_or(Ok(()), Err)
+        let server_error = || {
+            self.mcp.servers.values().flat_map(|server| &server.read).find_map(|path| {
+                let own = own.exposed_to_read(path.get_ref())?;
+                Some(overlap_error(path, SERVER_READ_KEY, "read", own))
+            })
+        };
+        write_error.or_else(read_error).or_else(server_error).map_or(Ok(()), Err)
+    }
+
+    /// Returns an error at a span of the file.
+    pub(super) fn error(&self, span: &Range<usize>, problem: String) -> ConfigError {
+        self.source.error(span, problem)
     }
 
     /// Returns the location of a span in the file.

@@ -9,7 +9,8 @@ use toml::Spanned;
 use super::bounds::SettingOrigins;
 use super::commands::{self, InvalidCommands};
 use super::presets::{NetworkPreset, PresetHosts, PresetSearch};
-use super::raw::{RawApi, RawConfig, RawCredential};
+use super::raw::{ConfigError, RawApi, RawConfig, RawCredential};
+use super::servers::ServerSettings;
 use super::timeout::{InvalidTimeout, RequestTimeout};
 use crate::agent::{
     InterventionSettings, InvalidParallelLimit, InvalidTurnLimit, ParallelLimit, ReorderPolicy,
@@ -76,6 +77,8 @@ pub struct RunSettings {
     pub audit: AuditSettings,
     /// Secrets for requests of tools, by the host name they are for.
     pub credentials: BTreeMap<String, RawCredential>,
+    /// The MCP servers whose tools the model can call.
+    pub servers: Vec<ServerSettings>,
     /// The origins of the settings that a policy can override.
     pub origins: SettingOrigins,
 }
@@ -128,6 +131,9 @@ pub enum SettingsError {
     /// `timeout_seconds` is out of range.
     #[error("`timeout_seconds` in the configuration: {0}")]
     TimeoutKey(InvalidTimeout),
+    /// The `[mcp]` section is invalid.
+    #[error(transparent)]
+    Servers(#[from] ConfigError),
     /// The `[commands]` section is invalid.
     #[error(transparent)]
     Commands(#[from] InvalidCommands),
@@ -216,6 +222,7 @@ impl RunSettings {
             audit,
             origins,
             caps: raw.caps(),
+            servers: raw.servers()?,
             credentials: raw.credentials,
             profile: flags.profile.or(raw.profile),
             model: flags

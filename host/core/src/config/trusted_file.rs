@@ -12,7 +12,7 @@ use rustix::fs::OFlags;
 /// The largest file that is read, in bytes.
 ///
 /// Files written by people are smaller, and so is a lock file with a hundred plugins.
-pub(super) const MAX_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 const STICKY_BIT: u32 = 0o1000;
 
 /// The reason why a file cannot be read or cannot be trusted.

@@ -18,7 +18,8 @@ use crate::sandbox::{
     WasmSandbox, Workspace,
 };
 use crate::tools::{
-    Approver, InstructionRecord, PluginProvenance, ToolCatalog, UserRuleFile, builtin_components,
+    Approver, InstructionRecord, PluginProvenance, ToolCatalog, ToolSource, UserRuleFile,
+    builtin_components,
 };
 
 /// A function that shows a warning or a notice to the user.
@@ -51,6 +52,8 @@ pub struct HostBuilder {
     mode: ApprovalMode,
     has_built_in_tools: bool,
     plugins: Vec<PathBuf>,
+    sources: Vec<Arc<dyn ToolSource>>,
+    refused_sources: Vec<(String, String, Vec<String>)>,
     helpers: Option<HelperProcesses>,
     allocation: InstanceAllocation,
     commands: CommandRules,
@@ -77,6 +80,8 @@ impl HostBuilder {
             mode: ApprovalMode::Ask,
             has_built_in_tools: true,
             plugins: Vec::new(),
+            sources: Vec::new(),
+            refused_sources: Vec::new(),
             helpers: None,
             allocation: InstanceAllocation::Pooled,
             commands: CommandRules::default(),
@@ -129,6 +134,24 @@ impl HostBuilder {
     /// Adds plugins, as [`plugin`](Self::plugin) does.
     pub fn plugins(mut self, paths: impl IntoIterator<Item = PathBuf>) -> Self {
         self.plugins.extend(paths);
+        self
+    }
+
+    /// Adds a source of tools, such as an MCP server. Its tools come after all others, and never
+    /// take the name of another tool.
+    pub fn tool_source(mut self, source: Arc<dyn ToolSource>) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// Records a source of tools that is not used, for a reason, with the names of its tools.
+    pub fn refused_source(
+        mut self,
+        name: impl Into<String>,
+        reason: impl Into<String>,
+        tools: Vec<String>,
+    ) -> Self {
+        self.refused_sources.push((name.into(), reason.into(), tools));
         self
     }
 
@@ -263,6 +286,10 @@ impl HostBuilder {
         }
         for path in &self.plugins {
             add_plugin(&mut catalog, &sandbox, path, review);
+        }
+        self.sources.iter().for_each(|source| catalog.add_source(source));
+        for (name, reason, tools) in self.refused_sources {
+            catalog.add_refused_source(&name, reason, tools);
         }
         let set_aside = directories.map(UserDirectories::set_aside_dir).unwrap_or_default();
         let own_paths = self.own_paths.or_else(|| {

@@ -46,7 +46,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::events::{AgentEvent, Observer};
 use crate::agent::ports::{LanguageModel, ToolRunner as _};
 use crate::conversation::{CallId, ToolCall};
-use crate::sandbox::{UndoHistory, Workspace};
+use crate::policy::ComponentDigest;
+use crate::sandbox::{ServerAccess, UndoHistory, Workspace};
 use crate::tools::{
     Approver, Dispatcher, OutputFiles, SessionApprovals, SubAgentRunner, ToolCatalog,
 };
@@ -203,6 +204,13 @@ impl Host {
         let _stop_on_drop = stop.clone().drop_guard();
         dispatcher.run(&mut turn, &capture, &stop).await;
         capture.close(turn)
+    }
+
+    /// Returns the access to the process of a source of tools for an inspection, without a call.
+    /// Changes of the process are never committed.
+    pub fn inspect_source(&self, name: &str, digest: &ComponentDigest) -> ServerAccess {
+        let SharedHost { prepared, workspace, approvals, .. } = self.shared.as_ref();
+        approvals.server_access_for_inspection((name, digest), workspace, prepared.commands())
     }
 
     /// Begins the audit log of single tool calls with the first call.

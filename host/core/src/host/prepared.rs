@@ -82,7 +82,7 @@ impl PreparedHost {
     pub fn check_plugins(&self) -> Result<(), HostError> {
         let is_named = |origin: &PluginProvenance| match origin {
             PluginProvenance::File(path) => self.parts.plugins.contains(path),
-            PluginProvenance::BuiltIn(_) => false,
+            PluginProvenance::BuiltIn(_) | PluginProvenance::Source(_) => false,
         };
         let refused = self.parts.catalog.refused_plugins().iter();
         match refused.into_iter().find(|refused| refused.is_broken && is_named(&refused.origin)) {

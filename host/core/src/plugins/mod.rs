@@ -18,9 +18,9 @@ mod store;
 pub(crate) use acceptance::AcceptAll;
 pub use acceptance::{
     AcceptanceDialog, AcceptanceDiff, AcceptanceStatus, AcceptedPlugin, AcceptedPlugins,
-    AcceptedTool, AddedPlugin, InvalidLockFile, LockFileError, PluginAcceptance, PluginCandidate,
-    PluginGate, PluginLockFile, PluginLockGuard, PluginReview, UnacceptedPluginError,
-    UnacceptedPolicy,
+    AcceptedServer, AcceptedServerTool, AcceptedTool, AddedPlugin, InvalidLockFile, LockFileError,
+    MAX_SERVER_TOOLS, PluginAcceptance, PluginCandidate, PluginGate, PluginLockFile,
+    PluginLockGuard, PluginReview, UnacceptedPluginError, UnacceptedPolicy,
 };
 pub use fetch::{FetchError, FetchProgress, fetch};
 pub use source::{PluginSource, SourceError};

@@ -25,7 +25,7 @@ pub struct PluginDeclaration {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DeclaredTool {
-    /// The name: 1 to 64 characters of `[a-zA-Z0-9_-]`.
+    /// The name: 1 to 64 characters of `[a-zA-Z0-9_-]`, or `source/tool` for a tool of a source.
     pub name: String,
     /// The name for people, in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -199,6 +199,55 @@ impl PluginDeclaration {
                 .any(|capability| lent.is_requested_by(capability))
         };
         self.imports.lent.iter().copied().filter(|lent| !is_requested(lent)).collect()
+    }
+}
+
+/// The texts of a tool that is not declared by a component.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolTexts<'a> {
+    /// The name for people, in one line.
+    pub(crate) title: Option<&'a str>,
+    /// The description for the model.
+    pub(crate) description: &'a str,
+    /// The JSON text of the schema of the input.
+    pub(crate) input_schema: &'a str,
+    /// The JSON text of the schema of the structured result.
+    pub(crate) output_schema: Option<&'a str>,
+}
+
+impl DeclaredTool {
+    /// Declares a tool of another source than a component. The host chooses its name and its
+    /// permissions. Unlike a plugin, nobody can repair the texts, so they are shortened and
+    /// escaped.
+    pub(crate) fn from_texts(
+        name: String,
+        texts: ToolTexts<'_>,
+        asks: Vec<Capability>,
+        confirm: bool,
+    ) -> Result<Self, String> {
+        let title = texts.title.map(|title| terminal_escape::escape_line(title, MAX_TITLE_LEN / 2));
+        let mut description = terminal_escape::escape_text(texts.description);
+        if description.len() > MAX_DESCRIPTION_LEN {
+            description.truncate(description.floor_char_boundary(MAX_DESCRIPTION_LEN - 4));
+            description.push('\u{2026}');
+        }
+        let input_schema = schema::check(texts.input_schema)
+            .map_err(|problem| format!("the input schema of `{name}` {problem}"))?;
+        let output_schema = texts
+            .output_schema
+            .map(schema::check)
+            .transpose()
+            .map_err(|problem| format!("the output schema of `{name}` {problem}"))?;
+        Ok(Self {
+            title: title.filter(|title| !title.trim().is_empty()),
+            description,
+            input_schema,
+            output_schema,
+            asks,
+            exclusive: false,
+            confirm,
+            name,
+        })
     }
 }
 

@@ -51,6 +51,7 @@ mod plans;
 mod progress;
 mod rooted_fs;
 mod schema;
+mod server_process;
 mod stage;
 #[cfg(test)]
 pub(crate) mod test_environment;
@@ -66,12 +67,15 @@ pub use cache_key::{CacheKey, CacheKeyError};
 pub use call::{CallReport, PluginCall};
 pub use cofferdam_confine::CommandEnding;
 pub use cofferdam_confine::view::LayerEntryKind;
-pub use cofferdam_confine::{CommandSandbox, HostEnvironment, MeasuredLevel, outer_repository};
+pub use cofferdam_confine::{
+    CommandSandbox, HostEnvironment, MeasuredLevel, ServerPermissions, outer_repository,
+};
 pub(crate) use cofferdam_confine::{current_program, exec_confined_command, supervise_command};
 pub use command_changes::{CommandChange, CommandChangeAction};
 pub use commands::RanCommand;
 pub use compile::CompilerKind;
 pub(crate) use compile::{MAX_COMPONENT_SIZE, compile_from_stdin};
+pub(crate) use declaration::ToolTexts;
 pub use declaration::{ComponentImports, DeclaredTool, HostInterface, PluginDeclaration};
 pub use egress::CommandConnection;
 pub use engine::{InstanceAllocation, SandboxError, SandboxOptions, WasmSandbox};
@@ -86,8 +90,10 @@ pub use jobs::{Job, JobId, JobRecorder, JobStage, JobStatus, JobTable, NewOutput
 pub use limits::CallLimits;
 pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, LoadedPlugin};
-pub use output::{CallOutput, OutputPiece, UserOutputView};
+pub use output::{CallOutput, OutputPiece, SourceContent, SourceOutput, UserOutputView};
 pub(crate) use schema::{SchemaCost, check as check_schema};
+pub use server_process::{ServerAccess, ServerPipes, ServerProcess, ServerSpec, ServerStartError};
+pub(crate) use server_process::{ServerAccessParts, ServerConnectionJudge, ServerPermitSource};
 pub use stage::{
     AppliedChange, CommitError, DiffScope, HistoryDiff, HistoryError, Staged, UndoHistory,
     UndoHistoryEntry, UndoOutcome,

@@ -48,6 +48,29 @@ pub enum UserOutputView {
     },
 }
 
+/// The output of a tool source, not checked yet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceOutput {
+    /// The content for the model, in order.
+    pub content: Vec<SourceContent>,
+    /// The JSON text of the structured result.
+    pub structured: Option<String>,
+}
+
+/// A piece of content of a tool source, not checked yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceContent {
+    /// Text for the model.
+    Text(String),
+    /// A file. The model sees images of supported types, and the type and size of others.
+    File {
+        /// The media type, as the source names it.
+        media_type: String,
+        /// The bytes of the file.
+        data: Vec<u8>,
+    },
+}
+
 /// The output of a guest, not checked yet.
 #[derive(Debug)]
 pub(super) struct ReturnedOutput {
@@ -81,6 +104,32 @@ impl CallOutput {
     /// Returns the size of the content for the model, in bytes.
     pub fn size(&self) -> usize {
         self.content.iter().map(OutputPiece::len).sum()
+    }
+
+    /// Checks the output of a tool source, or returns what is wrong with it.
+    pub(crate) fn from_source(output: SourceOutput, limits: &CallLimits) -> Result<Self, String> {
+        let returned = |(media_type, body)| ReturnedContent {
+            media_type,
+            body,
+            uri: None,
+            annotations: Vec::new(),
+        };
+        let content = output.content.into_iter().map(|piece| match piece {
+            SourceContent::Text(text) => {
+                returned(("text/plain".to_owned(), ContentBody::Text(text)))
+            }
+            SourceContent::File { media_type, data } => {
+                returned((media_type, ContentBody::Bytes(data)))
+            }
+        });
+        let output = ReturnedOutput {
+            content: content.collect(),
+            structured: output.structured,
+            view: None,
+            truncated: false,
+            annotations: Vec::new(),
+        };
+        Self::check(output, limits)
     }
 
     /// Checks the output of a guest, or returns what is wrong with it.

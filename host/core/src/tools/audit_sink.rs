@@ -206,12 +206,25 @@ impl CallIdentity {
         ToolId::new(&self.tool, self.digest.as_str())
     }
 
+    /// Creates the identity of an inspection of a source, without a call.
+    pub(super) fn for_source(source: &str, digest: ComponentDigest) -> Self {
+        Self {
+            call: String::new(),
+            tool: format!("{source}/*"),
+            arguments: "{}".to_owned(),
+            digest,
+            origin: PluginProvenance::Source(source.to_owned()),
+            tier: Tier::Write,
+            grants: Grants::default(),
+        }
+    }
+
     pub(super) fn new(call: &ToolCall, tool: &CatalogTool) -> Self {
         Self {
             call: call.id.to_string(),
             tool: tool.declaration.name.clone(),
             arguments: call.arguments.clone(),
-            digest: tool.plugin.digest().clone(),
+            digest: tool.backend.digest().clone(),
             origin: tool.origin.clone(),
             tier: tool.tier,
             grants: tool.grants.clone(),

@@ -1,5 +1,7 @@
 //! The tools of a run by name, and the plugins that were refused.
 
+mod sources;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,6 +9,7 @@ use std::sync::Arc;
 use super::arguments::ArgumentChecker;
 use super::builtin::{builtin_components, builtin_names};
 use super::structured::StructuredResultChecker;
+use super::tool_source::ToolBackend;
 use crate::agent::ports::ToolDefinition;
 use crate::policy::{
     Action, Capability, Caps, ChosenCaps, Denial, DenialCode, Grants, Policy, SourceLocation, Tier,
@@ -31,6 +34,8 @@ pub enum PluginProvenance {
     BuiltIn(&'static str),
     /// A file on disk.
     File(PathBuf),
+    /// A source of tools, such as an MCP server, by name.
+    Source(String),
 }
 
 /// A tool that the model can call.
@@ -52,8 +57,11 @@ pub struct CatalogTool {
     pub caps: Caps,
     /// The tier of the tool, which orders its calls.
     pub tier: Tier,
-    /// The compiled plugin of the tool.
-    pub plugin: Arc<LoadedPlugin>,
+    /// What answers the calls of the tool.
+    pub backend: ToolBackend,
+    /// The name by which the model calls the tool. Models do not accept the names of tools of
+    /// sources.
+    pub model_name: String,
     /// The checker of its arguments.
     pub arguments: ArgumentChecker,
     /// Checks the structured results of the tool.
@@ -217,14 +225,14 @@ impl ToolCatalog {
     ) -> Option<String> {
         let others = || self.tools.iter().filter(|tool| Some(&tool.origin) != left_out);
         let taken = |declared: &DeclaredTool| {
-            others().find(|tool| tool.declaration.name.eq_ignore_ascii_case(&declared.name))
+            others().find(|tool| tool.model_name.eq_ignore_ascii_case(&declared.name))
         };
         plugin
             .declaration()
             .tools
             .iter()
             .find_map(taken)
-            .map(|taken| duplicate_name_error(&taken.declaration.name, &taken.origin))
+            .map(|taken| duplicate_name_error(&taken.model_name, &taken.origin))
     }
 
     fn add_loaded(&mut self, origin: PluginProvenance, plugin: Arc<LoadedPlugin>) {
@@ -234,7 +242,9 @@ impl ToolCatalog {
         // tools are known to be valid, and compiling them takes time.
         let conflict = match &origin {
             PluginProvenance::File(_) => self.conflict(&plugin, None),
-            PluginProvenance::BuiltIn(_) => self.name_conflict(&plugin, None),
+            PluginProvenance::BuiltIn(_) | PluginProvenance::Source(_) => {
+                self.name_conflict(&plugin, None)
+            }
         };
         if let Some(reason) = conflict {
             self.refused_plugins.push(RefusedPlugin {
@@ -247,12 +257,17 @@ impl ToolCatalog {
         }
         let mut new = Vec::with_capacity(names.len());
         for declared in &plugin.declaration().tools {
-            let arguments = ArgumentChecker::new(declared.input_schema.clone());
-            new.push(self.build_tool(declared, &origin, &plugin, arguments));
+            let backend = ToolBackend::Component(Arc::clone(&plugin));
+            new.push(self.build_tool(declared, &origin, (backend, declared.name.clone())));
         }
+        self.offer(new);
+    }
+
+    /// Adds tools, and offers those that the policy does not deny.
+    fn offer(&mut self, new: Vec<CatalogTool>) {
         self.definitions.extend(new.iter().filter(|tool| tool.denial.is_none()).map(|tool| {
             ToolDefinition {
-                name: tool.declaration.name.clone(),
+                name: tool.model_name.clone(),
                 description: tool.declaration.description.clone(),
                 input_schema: tool.declaration.input_schema.clone(),
             }
@@ -263,17 +278,13 @@ impl ToolCatalog {
     /// Returns a catalog of the read-only tools, for a sub-agent.
     pub fn read_only(&self) -> Self {
         let rebuild = |tool: &CatalogTool| {
-            self.build_tool(
-                &tool.declaration,
-                &tool.origin,
-                &tool.plugin,
-                ArgumentChecker::new(tool.declaration.input_schema.clone()),
-            )
+            let backend = (tool.backend.clone(), tool.model_name.clone());
+            self.build_tool(&tool.declaration, &tool.origin, backend)
         };
         let tools: Vec<CatalogTool> =
             self.tools.iter().filter(|tool| tool.tier == Tier::ReadOnly).map(rebuild).collect();
         let named = |definition: &&ToolDefinition| {
-            tools.iter().any(|tool| tool.declaration.name == definition.name)
+            tools.iter().any(|tool| tool.model_name == definition.name)
         };
         let definitions = self.definitions.iter().filter(named).cloned().collect();
         Self {
@@ -290,11 +301,10 @@ impl ToolCatalog {
         &self,
         declared: &DeclaredTool,
         origin: &PluginProvenance,
-        plugin: &Arc<LoadedPlugin>,
-        arguments: ArgumentChecker,
+        (backend, model_name): (ToolBackend, String),
     ) -> CatalogTool {
         let name = &declared.name;
-        let id = ToolId::new(name, plugin.digest().as_str());
+        let id = ToolId::new(name, backend.digest().as_str());
         let denied_by_policy: Vec<(Capability, SourceLocation)> = declared
             .asks
             .iter()
@@ -321,7 +331,10 @@ impl ToolCatalog {
                 &Action::Use,
                 verdict,
             )),
-            (_, Some((capability, place))) if allowed.is_empty() => {
+            // The process of a source has its permissions as a whole.
+            (_, Some((capability, place)))
+                if allowed.is_empty() || matches!(backend, ToolBackend::Source(_)) =>
+            {
                 Some(Denial::denied_by_policy(name, capability, place))
             }
             (Some(_) | None, _) => None,
@@ -338,15 +351,16 @@ impl ToolCatalog {
             confirm,
             caps: self.policy.effective_caps(id, &chosen),
             tier: Tier::from_capabilities(&allowed, declared.exclusive || confirm),
-            plugin: Arc::clone(plugin),
-            arguments,
+            backend,
+            model_name,
+            arguments: ArgumentChecker::new(declared.input_schema.clone()),
             structured: StructuredResultChecker::new(declared),
         }
     }
 
-    /// Returns a tool by its exact name.
+    /// Returns a tool by its exact name: the one for people, or the one for the model.
     pub fn find(&self, name: &str) -> Option<&CatalogTool> {
-        self.tools.iter().find(|tool| tool.declaration.name == name)
+        self.tools.iter().find(|tool| tool.model_name == name || tool.declaration.name == name)
     }
 
     /// Returns all tools, in order.
@@ -382,8 +396,11 @@ impl ToolCatalog {
             .filter(|(_, (subject, _))| match subject {
                 ToolSelector::Every => false,
                 ToolSelector::Name(name) => !is_known(name),
+                ToolSelector::Server(server) => !names().any(|known| {
+                    known.split_once('/').is_some_and(|(of, _)| of.eq_ignore_ascii_case(server))
+                }),
                 ToolSelector::Digest(digest) => {
-                    !self.tools.iter().any(|tool| tool.plugin.digest().as_str() == digest)
+                    !self.tools.iter().any(|tool| tool.backend.digest().as_str() == digest)
                 }
             })
             .map(|(trust, (subject, place))| UnknownTool {
@@ -408,6 +425,9 @@ impl ToolCatalog {
             .iter()
             .find(|refused| refused.tools.iter().any(|tool| tool == name))
         {
+            if let PluginProvenance::Source(_) = refused.origin {
+                return format!("the tool {name} is not available: {}", refused.reason);
+            }
             return format!(
                 "the tool {name} is not available: the plugin {} was refused: {}",
                 refused.origin, refused.reason
@@ -418,7 +438,7 @@ impl ToolCatalog {
             .tools
             .iter()
             .filter(|tool| tool.denial.is_none())
-            .map(|tool| tool.declaration.name.as_str())
+            .map(|tool| tool.model_name.as_str())
             .collect();
         format!("unknown tool {shown:?}. Available tools: {}.", known.join(", "))
     }
@@ -436,6 +456,7 @@ impl fmt::Display for PluginProvenance {
         match self {
             Self::BuiltIn(name) => write!(f, "built-in {name}"),
             Self::File(path) => write!(f, "{}", path.display()),
+            Self::Source(name) => write!(f, "server {name}"),
         }
     }
 }

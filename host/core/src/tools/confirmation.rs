@@ -1,6 +1,6 @@
 //! The point at which a confirmed call needs approval, and the effects that a call is decided on.
 
-use super::CatalogTool;
+use super::{CatalogTool, ToolBackend};
 use crate::policy::{Effect, FileGrant, ToolId};
 
 /// The point at which each call of a tool is confirmed.
@@ -22,11 +22,15 @@ pub enum ConfirmationRule {
 impl CatalogTool {
     /// Returns the identity of the tool that policy rules match.
     pub fn id(&self) -> ToolId<'_> {
-        ToolId::new(&self.declaration.name, self.plugin.digest().as_str())
+        ToolId::new(&self.declaration.name, self.backend.digest().as_str())
     }
 
     /// Returns when the calls of this tool are confirmed.
     pub fn confirmation_rule(&self) -> ConfirmationRule {
+        if let (ToolBackend::Source(_), true) = (&self.backend, self.confirm) {
+            // What a server does cannot be shown before it happens.
+            return ConfirmationRule::BeforeStart;
+        }
         confirmation(
             self.confirm,
             self.grants.files,

@@ -6,6 +6,7 @@
 
 mod sandbox_call;
 mod scheduled;
+mod source_call;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -272,7 +273,7 @@ impl Dispatcher {
             Ok(checked) => checked,
             Err(problem) => return Err((call, problem.into())),
         };
-        let touches = TouchedFiles::from_grants(&tool.grants, &checked.paths);
+        let touches = scheduled::touched_files(tool, &checked.paths);
         let summary = summary::summarize_arguments(&tool.declaration.input_schema, &call.arguments);
         let subject = Arc::new(CallIdentity::new(&call, tool));
         Ok(ReadyCall {
@@ -371,7 +372,7 @@ impl Dispatcher {
         if changed.as_ref().is_some_and(|changed| !changed.changes.has_only_writes()) {
             self.workspace.links_may_change();
         }
-        let by = (ready.tool.plugin.digest(), ready.tool.declaration.name.as_str());
+        let by = (ready.tool.backend.digest(), ready.tool.declaration.name.as_str());
         let state_delta = self.session_state.record_call(
             by,
             &report,
@@ -453,8 +454,7 @@ impl Dispatcher {
                     limit: cap.unwrap_or(self.settings.output_limit),
                     files: self.settings.output_files.as_ref(),
                 };
-                let (mut result, view) =
-                    output::to_result(report, keeping, &ready.tool.declaration.name);
+                let (mut result, view) = output::to_result(report, keeping, &ready.tool.model_name);
                 settler::add_host_notices(&mut result, &denials, has_discarded_writes);
                 // The diff shows the real changes, whatever view the tool returned.
                 (

@@ -35,6 +35,7 @@ mod session_state;
 mod settler;
 mod structured;
 mod summary;
+mod tool_source;
 
 pub use approval::{ApprovalAnswer, Approver, SessionApprovals, UserRuleFile};
 pub use arguments::{ArgumentChecker, ArgumentsError};
@@ -61,3 +62,6 @@ pub use output::OutputFiles;
 pub use parallel::ParallelCallSlots;
 pub use session_state::SessionState;
 pub use structured::StructuredResultChecker;
+pub use tool_source::{
+    SourceBackend, SourceCall, SourceDescription, SourceTool, ToolBackend, ToolSource,
+};

@@ -3,6 +3,7 @@
 mod command_change;
 mod connection;
 mod permit;
+mod server;
 
 use std::sync::Arc;
 

@@ -135,8 +135,11 @@ pub enum RulePattern {
 pub enum ToolSelector {
     /// Every tool, written `*`.
     Every,
-    /// The tool with this name, without regard to case.
+    /// The tool with this name, without regard to case. The name of a tool of a server is
+    /// `server/tool`.
     Name(String),
+    /// Every tool of the server with this name, written `server/*`.
+    Server(String),
     /// The tool whose component has this SHA-256.
     Digest(String),
 }
@@ -205,12 +208,51 @@ impl<'a> From<&'a str> for ToolId<'a> {
 }
 
 impl ToolSelector {
+    /// Parses a selector as it is written in a policy file.
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "*" {
+            return Ok(Self::Every);
+        }
+        if let Some(digest) = text.strip_prefix("sha256:") {
+            let well_formed = digest.len() == 64
+                && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+            let problem = "a digest is `sha256:` and 64 lower-case hexadecimal digits, as \
+                `cofferdam tools show` prints it";
+            return match well_formed {
+                true => Ok(Self::Digest(digest.to_owned())),
+                false => Err(problem.to_owned()),
+            };
+        }
+        let is_name = |text: &str, longest: usize, more: &[u8]| {
+            let is_allowed = |b: u8| b.is_ascii_alphanumeric() || more.contains(&b);
+            (1..=longest).contains(&text.len()) && text.bytes().all(is_allowed)
+        };
+        match text.split_once('/') {
+            None if is_name(text, 64, b"_-") => Ok(Self::Name(text.to_owned())),
+            Some((server, "*")) if is_name(server, 64, b"_-") => {
+                Ok(Self::Server(server.to_owned()))
+            }
+            Some((server, tool)) if is_name(server, 64, b"_-") && is_name(tool, 128, b"_-.") => {
+                Ok(Self::Name(text.to_owned()))
+            }
+            Some(_) | None => Err(format!(
+                "{text:?} is not a tool: use a name, `server/tool` or `server/*` for a tool or all \
+                    tools of a server, the digest of a component as `sha256:…`, or `*` for every \
+                    tool"
+            )),
+        }
+    }
+
     /// Returns whether this selector includes a tool.
     pub fn matches(&self, tool: ToolId<'_>) -> bool {
         match self {
             Self::Every => true,
             // Tool names are unique without regard to case.
             Self::Name(name) => name.eq_ignore_ascii_case(tool.name),
+            Self::Server(name) => {
+                let server = tool.name.split_once('/').map(|(server, _)| server);
+                server.is_some_and(|server| name.eq_ignore_ascii_case(server))
+            }
             Self::Digest(digest) => tool.digest == digest,
         }
     }
@@ -221,6 +263,7 @@ impl fmt::Display for ToolSelector {
         match self {
             Self::Every => f.write_str("*"),
             Self::Name(name) => f.write_str(name),
+            Self::Server(name) => write!(f, "{name}/*"),
             Self::Digest(digest) => write!(f, "sha256:{digest}"),
         }
     }

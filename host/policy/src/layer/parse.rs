@@ -380,32 +380,7 @@ impl LayerParser<'_> {
     }
 
     fn parse_tool(&self, span: &Range<usize>, text: &str) -> ParseResult<ToolSelector> {
-        if text == "*" {
-            return Ok(ToolSelector::Every);
-        }
-        if let Some(digest) = text.strip_prefix("sha256:") {
-            let well_formed = digest.len() == 64
-                && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
-            let problem = "a digest is `sha256:` and 64 lower-case hexadecimal digits, as \
-                `cofferdam tools show` prints it";
-            return if well_formed {
-                Ok(ToolSelector::Digest(digest.to_owned()))
-            } else {
-                Err(self.error(span, problem))
-            };
-        }
-        let well_formed = (1..=64).contains(&text.len())
-            && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
-        let problem = || {
-            self.error(
-                span,
-                format!(
-                    "{text:?} is not a tool: use a name, the digest of a component as `sha256:…`, \
-                        or `*` for every tool"
-                ),
-            )
-        };
-        if well_formed { Ok(ToolSelector::Name(text.to_owned())) } else { Err(problem()) }
+        ToolSelector::parse(text).map_err(|problem| self.error(span, problem))
     }
 
     /// Returns the limits of one section, with the location of the first one; `None` if it has
@@ -463,13 +438,18 @@ fn parse_digest(text: &str) -> Result<String, String> {
 
 /// Returns whether a rule covers an example of its own kind.
 fn covers(rule: &PolicyRule, example: &str) -> Result<bool, String> {
+    let of_server;
     let name = match &rule.tool {
         Some(ToolSelector::Name(name)) => name,
+        Some(ToolSelector::Server(server)) => {
+            of_server = format!("{server}/{EXAMPLE_TOOL}");
+            &of_server
+        }
         Some(ToolSelector::Every | ToolSelector::Digest(_)) | None => EXAMPLE_TOOL,
     };
     let digest = match &rule.tool {
         Some(ToolSelector::Digest(digest)) => digest.as_str(),
-        Some(ToolSelector::Every | ToolSelector::Name(_)) | None => "",
+        Some(ToolSelector::Every | ToolSelector::Name(_) | ToolSelector::Server(_)) | None => "",
     };
     let path = |text: &str| {
         WorkspacePath::parse(text, None)

@@ -13,7 +13,8 @@
 use super::{Policy, RuleMatches, TrustLevel};
 use crate::pattern::PatternMatch;
 use crate::{
-    ActionKind, HostAddress, ReasonedVerdict, RulePattern, SourceLocation, Verdict, VerdictReason,
+    Action, ActionKind, HostAddress, ReasonedVerdict, RulePattern, SourceLocation, ToolId, Verdict,
+    VerdictReason,
 };
 
 /// The opinion of one level about a host; `None` if it has none.
@@ -32,6 +33,31 @@ impl Policy {
                 .or(unlisted)
                 .or_else(|| rules.next().map(|rule| &rule.source_rule.place))
         })
+    }
+
+    /// Returns why a host is denied to a server that has the permission to connect to it. There is
+    /// nobody to ask, so a host that needs approval is denied. The lists of the user are about
+    /// commands; the user has named the hosts of the server elsewhere.
+    pub(crate) fn server_host_denied_by(
+        &self,
+        tool: ToolId<'_>,
+        host: &HostAddress,
+    ) -> HostOpinion {
+        let matches = self.match_rules(tool, &Action::Connect(host));
+        let is_about_hosts = |finding: &ReasonedVerdict| match &finding.reason {
+            VerdictReason::Rule(rule) => rule.kind == ActionKind::Connect,
+            _ => true,
+        };
+        let asked = matches.strict(Verdict::Ask, PatternMatch::Yes).filter(is_about_hosts);
+        let closed = self.network_denied_by().map(|place| ReasonedVerdict {
+            verdict: Verdict::Deny,
+            reason: VerdictReason::NoNetwork(Some(place.clone())),
+        });
+        let excluded = [TrustLevel::System, TrustLevel::Stranger].into_iter().find_map(|voice| {
+            matches.host_opinion(voice).filter(|opinion| opinion.verdict != Verdict::Allow)
+        });
+        let denied = matches.strict(Verdict::Deny, PatternMatch::Yes);
+        denied.or(closed).or(asked).or(excluded.filter(is_about_hosts))
     }
 
     /// Returns whether the system or the user lets commands connect to any host.

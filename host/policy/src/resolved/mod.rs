@@ -141,6 +141,15 @@ impl Policy {
             .or_else(|| matches.strict(Verdict::Ask, PatternMatch::Yes))
     }
 
+    /// Returns the verdict of the first rule that certainly denies an action of a tool.
+    pub(crate) fn denied_by_rule(
+        &self,
+        tool: ToolId<'_>,
+        action: &Action<'_>,
+    ) -> Option<ReasonedVerdict> {
+        self.match_rules(tool, action).strict(Verdict::Deny, PatternMatch::Yes)
+    }
+
     /// Returns the location of the list that excludes a mode, if there is one.
     pub fn mode_denied_by(&self, mode: ApprovalMode) -> Option<&SourceLocation> {
         let lists = self.layers.iter().filter_map(|(_, layer)| layer.modes.as_ref());

@@ -31,6 +31,8 @@ pub enum ReadOnlyReason {
     Rule(RuleReference),
     /// The command consists of programs on the built-in list of programs that only read.
     BuiltInList,
+    /// The server that the command starts has no permission to change the workspace.
+    NoPermission,
 }
 
 impl fmt::Display for ReadOnlyReason {
@@ -38,6 +40,9 @@ impl fmt::Display for ReadOnlyReason {
         match self {
             Self::Rule(rule) => {
                 write!(f, "the rule `{}` at {} has `writes = false`", rule.text, rule.place)
+            }
+            Self::NoPermission => {
+                f.write_str("the server has no permission to write files of the workspace")
             }
             Self::BuiltInList => f.write_str(
                 "its programs are on the built-in list of programs that only read; to let it \

@@ -99,7 +99,7 @@ pub fn allow_host_always(file: &Path, host: &HostAddress) -> Result<(), HostRule
     if found != expected || new.rules.len() != old.rules.len() + 1 {
         return Err(HostRuleError::Form(name));
     }
-    replace(&target, directory, &changed).map_err(failed)
+    replace_file(&target, directory, &changed).map_err(failed)
 }
 
 /// Returns the hosts that a layer allows.
@@ -148,7 +148,7 @@ fn insert_host(text: &str, host: &str) -> Option<String> {
 }
 
 /// Replaces the content of a file at once, with the permissions of the old one.
-fn replace(file: &Path, directory: &Path, text: &str) -> io::Result<()> {
+pub(in crate::config) fn replace_file(file: &Path, directory: &Path, text: &str) -> io::Result<()> {
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
     new.write_all(text.as_bytes())?;
     let mode = fs::metadata(file).map_or(0o600, |old| old.permissions().mode() & 0o755);

@@ -15,6 +15,7 @@ use super::{UserDirectories, trusted_file};
 use crate::policy::{Policy, PolicyError, PolicyLayer, PolicyLevel, PolicyProfile};
 
 pub use super::trusted_file::TrustedFileError;
+pub(super) use host_rule::replace_file;
 pub use host_rule::{HostRuleError, allow_host_always};
 pub use open::PolicyFileOwner;
 pub use trust::{PolicyTrustError, PolicyTrustStore};

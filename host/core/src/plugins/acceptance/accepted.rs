@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::added::AddedPlugin;
+use super::servers::AcceptedServer;
 use crate::policy::Capability;
 use crate::sandbox::{ComponentDigest, DeclaredTool, LoadedPlugin};
 
@@ -25,6 +26,9 @@ pub struct AcceptedPlugins {
     pub(super) added: BTreeMap<String, AddedPlugin>,
     #[serde(default, rename = "plugin", skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) plugins: BTreeMap<String, AcceptedPlugin>,
+    /// The accepted MCP servers, by name.
+    #[serde(default, rename = "server", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) servers: BTreeMap<String, AcceptedServer>,
 }
 
 /// A plugin as the user accepted it.
@@ -139,6 +143,7 @@ impl AcceptedPlugins {
         if let Some(added) = lock.added.values().find(|added| !added.has_plain_file_name()) {
             return Err(InvalidLockFile::Malformed(format!("{:?} is not a file name", added.file)));
         }
+        lock.check_servers()?;
         Ok(lock)
     }
 
@@ -147,8 +152,8 @@ impl AcceptedPlugins {
         let text = toml::to_string_pretty(self)
             .map_err(|error| InvalidLockFile::Malformed(error.to_string()))?;
         Ok(format!(
-            "# The accepted plugins and their permissions. Written by cofferdam; change it with \
-                `cofferdam lock` and `cofferdam plugin`.\n\n{text}"
+            "# The accepted plugins and MCP servers with their permissions. Written by cofferdam; \
+                change it with `cofferdam lock`, `cofferdam plugin` and `cofferdam mcp`.\n\n{text}"
         ))
     }
 

@@ -87,6 +87,14 @@ impl PluginLockFile {
     /// The new file cannot be written.
     pub fn write(&self, _: &PluginLockGuard, lock: &AcceptedPlugins) -> Result<(), LockFileError> {
         let text = lock.to_toml().map_err(|error| self.error(&error))?;
+        if text.len() as u64 > config::MAX_OWN_FILE_LEN {
+            let problem = format!(
+                "it would have {} bytes; the maximum is {}",
+                text.len(),
+                config::MAX_OWN_FILE_LEN
+            );
+            return Err(self.error(&problem));
+        }
         let write = || {
             let mut file = tempfile::NamedTempFile::new_in(self.dir())?;
             file.write_all(text.as_bytes())?;

@@ -11,6 +11,7 @@ mod candidate;
 mod gate;
 mod lock_file;
 mod review;
+mod servers;
 
 pub use accepted::{
     AcceptanceStatus, AcceptedPlugin, AcceptedPlugins, AcceptedTool, InvalidLockFile,
@@ -22,3 +23,4 @@ pub use gate::{AcceptanceDialog, PluginGate, UnacceptedPluginError, UnacceptedPo
 pub use lock_file::{LockFileError, PluginLockFile, PluginLockGuard};
 pub(crate) use review::AcceptAll;
 pub use review::PluginReview;
+pub use servers::{AcceptedServer, AcceptedServerTool, MAX_SERVER_TOOLS};

@@ -80,6 +80,11 @@ impl EgressProxy {
         })
     }
 
+    /// Returns the record of each connection so far.
+    pub(super) fn connections(&self) -> Vec<CommandConnection> {
+        self.shared.log.snapshot()
+    }
+
     /// Ends all connections, and returns the record of each.
     pub(super) fn finish(&self) -> Vec<CommandConnection> {
         self.shared.ended.cancel();

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(super) use interface::{JobAccess, JobsHost};
 pub use job::{Job, JobRecorder, JobStage, JobStatus};
 pub use output::NewOutput;
+pub(super) use task::{deny_all, deny_changes};
 
 use crate::policy::ComponentDigest;
 

@@ -203,12 +203,12 @@ fn reply(request: Option<CommitRequest>, result: Option<CheckpointResult>) {
 
 /// Returns a gate for what a job does while its calls have ended, when nobody expects a question:
 /// changes that need an approval of their own, and connections to hosts that no rule allows.
-pub(super) fn deny_all() -> Gate {
+pub(in crate::sandbox) fn deny_all() -> Gate {
     Arc::new(|_| Box::pin(std::future::ready(GateRuling::Denied(nobody_asked()))))
 }
 
 /// Returns such a gate that records the denied changes.
-pub(super) fn deny_changes(denials: &DenialRecorder) -> Gate {
+pub(in crate::sandbox) fn deny_changes(denials: &DenialRecorder) -> Gate {
     let denials = Arc::clone(denials);
     Arc::new(move |effect| {
         if let Effect::Write { changes, .. } = effect {
@@ -221,8 +221,8 @@ pub(super) fn deny_changes(denials: &DenialRecorder) -> Gate {
 fn nobody_asked() -> Denial {
     Denial::new(
         DenialCode::NobodyToAsk,
-        "it needs an approval of its own, and nobody is asked about what a background command \
-            does.",
+        "it needs an approval of its own, and nobody is asked about what a background command or \
+            a server does.",
         "Run the command in the foreground, or allow it with a rule.",
     )
 }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{CallDecisions, SessionApprovals, lock};
-use crate::policy::{ApprovalMode, ChangeSet, Denial, DenialCode, Effect};
+use crate::policy::{ApprovalMode, ChangeSet, ComponentDigest, Denial, DenialCode, Effect};
 use crate::sandbox::{
-    CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, Gate, GateRuling,
-    JobRecorder, ModeSource, PlanApprovalGate,
+    CommandChangeJudge, CommandSandbox, ConnectionDecision, ConnectionJudge, DenialRecorder, Gate,
+    GateRuling, JobRecorder, ModeSource, PlanApprovalGate, ServerAccess, ServerAccessParts,
+    ServerConnectionJudge, ServerPermitSource, UndoHistory, Workspace,
 };
 use crate::tools::audit_sink::{CallIdentity, DecisionRecord, RecordedOutcome};
 
@@ -37,6 +38,50 @@ impl SessionApprovals {
                 }
             })
         })
+    }
+
+    /// Creates what a call of a tool of a source may do with the process of its server.
+    pub(in crate::tools) fn server_access(
+        self: &Arc<Self>,
+        (subject, verdicts): (&Arc<CallIdentity>, &Arc<Mutex<CallDecisions>>),
+        workspace: &Arc<Workspace>,
+        commands: &Arc<CommandSandbox>,
+        history: Option<&Arc<UndoHistory>>,
+    ) -> ServerAccess {
+        let (permitting, permitted) = (Arc::clone(self), Arc::clone(subject));
+        let permit: ServerPermitSource = Arc::new(move |line, files| {
+            lock(&permitting.authorizer).permit_server(permitted.tool_id(), line, files)
+        });
+        let (judging, judged) = (Arc::clone(self), Arc::clone(subject));
+        let connections: ServerConnectionJudge = Arc::new(move |host, allowed| {
+            lock(&judging.authorizer).judge_server_connection(judged.tool_id(), host, allowed)
+        });
+        ServerAccess::new(ServerAccessParts {
+            tool: subject.tool.clone(),
+            workspace: Arc::clone(workspace),
+            commands: Arc::clone(commands),
+            permit,
+            connections,
+            change_judge: self.change_judge(subject),
+            denial_recorder: self.denial_recorder(subject, verdicts),
+            mode: self.mode_source(),
+            history: history.cloned(),
+            late_recorder: self.job_recorder(subject),
+            records: Mutex::default(),
+        })
+    }
+
+    /// Creates the access to the process of a server for somebody who only inspects it, without a
+    /// call. Its changes are never committed.
+    pub(crate) fn server_access_for_inspection(
+        self: &Arc<Self>,
+        (source, digest): (&str, &ComponentDigest),
+        workspace: &Arc<Workspace>,
+        commands: &Arc<CommandSandbox>,
+    ) -> ServerAccess {
+        let subject = Arc::new(CallIdentity::for_source(source, digest.clone()));
+        let verdicts = Arc::new(Mutex::new(CallDecisions::default()));
+        self.server_access((&subject, &verdicts), workspace, commands, None)
     }
 
     /// Creates the receiver of the records of background commands that a call starts.

@@ -9,7 +9,8 @@ use super::{Dispatcher, ReadyCall};
 use crate::agent::events::{AgentEvent, Observer};
 use crate::policy::{Effect, Tier};
 use crate::random;
-use crate::sandbox::{self, CallFailure, CallReport, GateRuling};
+use crate::sandbox::{self, CallFailure, CallReport, GateRuling, LoadedPlugin};
+use crate::tools::ToolBackend;
 use crate::tools::approval::CallDecisions;
 use crate::tools::confirmation::ConfirmationRule;
 use crate::tools::delegation;
@@ -49,7 +50,15 @@ impl Dispatcher {
         let mut pause = Duration::from_millis(500);
         let mut attempts_left = if ready.tool.tier == Tier::Write { 0 } else { 2 };
         loop {
-            let report = self.run_in_sandbox(ready, verdicts, observer, (slot, cancel)).await;
+            let report = match &ready.tool.backend {
+                ToolBackend::Component(plugin) => {
+                    let called = (ready, plugin);
+                    self.run_in_sandbox(called, verdicts, observer, (slot, cancel)).await
+                }
+                ToolBackend::Source(backend) => {
+                    self.run_source(ready, backend, verdicts, observer, cancel).await
+                }
+            };
             if attempts_left == 0 || !matches!(report.result, Err(CallFailure::Unavailable(_))) {
                 return report;
             }
@@ -65,7 +74,7 @@ impl Dispatcher {
 
     async fn run_in_sandbox(
         &self,
-        ready: &ReadyCall<'_>,
+        (ready, plugin): (&ReadyCall<'_>, &Arc<LoadedPlugin>),
         verdicts: &Arc<Mutex<CallDecisions>>,
         observer: &dyn Observer,
         (slot, cancel): (&ParallelCallSlot, &CancellationToken),
@@ -90,7 +99,7 @@ impl Dispatcher {
             plan_gate: self.approvals.plan_gate(&ready.identity, verdicts, cancel),
             tool_state: self
                 .session_state
-                .tool_state(ready.tool.plugin.digest(), &ready.tool.declaration.name),
+                .tool_state(plugin.digest(), &ready.tool.declaration.name),
             delegation,
             // If the channel is full, the line is dropped: old progress is worthless.
             progress: Arc::new(move |line| {
@@ -99,7 +108,7 @@ impl Dispatcher {
             credentials: Arc::clone(&self.settings.credentials),
             cancellation: cancel.clone(),
         };
-        let called = ready.tool.plugin.call(&self.sandbox, call);
+        let called = plugin.call(&self.sandbox, call);
         let running =
             tasks.run_until(called, &self.sub_agents, &ready.call, observer, (slot, cancel));
         tokio::pin!(running);

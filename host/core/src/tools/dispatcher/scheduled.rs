@@ -5,9 +5,20 @@ use tokio_util::sync::CancellationToken;
 use super::{Dispatcher, ReadyCall};
 use crate::agent::events::Observer;
 use crate::conversation::OpenTurn;
+use crate::policy::WorkspacePath;
 use crate::tools::call_queue::CallNeeds;
 use crate::tools::call_scheduler::SchedulerClient;
-use crate::tools::schedule::PlannedCall;
+use crate::tools::schedule::{PlannedCall, TouchedFiles};
+use crate::tools::{CatalogTool, ToolBackend};
+
+/// Returns the files that a call may touch. A server can touch others than those that its schema
+/// marks.
+pub(super) fn touched_files(tool: &CatalogTool, paths: &[WorkspacePath]) -> TouchedFiles {
+    match &tool.backend {
+        ToolBackend::Component(_) => TouchedFiles::from_grants(&tool.grants, paths),
+        ToolBackend::Source(_) => TouchedFiles::from_grants(&tool.grants, &[]),
+    }
+}
 
 impl ReadyCall<'_> {
     fn needs(&self) -> CallNeeds {

@@ -1,0 +1,137 @@
+//! What a server may do and what it offers, for the user.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use crate::context::AppContext;
+use cofferdam::config::ServerSettings;
+use cofferdam::plugins::{AcceptedServer, AcceptedServerTool};
+use cofferdam::policy::{Grants, SandboxLevel};
+use cofferdam::terminal_escape::{escape_line, escape_name};
+
+/// The characters of a description of a tool that are shown.
+const MAX_DESCRIPTION_LEN: usize = 1000;
+
+/// Describes a server with its permissions and its tools.
+pub(super) fn describe_server(
+    context: &AppContext,
+    settings: &ServerSettings,
+    accepted: &AcceptedServer,
+) -> String {
+    let mut text = format!("{}\n", settings.name);
+    let mut fact = |name: &str, value: &str| {
+        let _ = writeln!(text, "  {name:11} {}", escape_name(value, 4000));
+    };
+    fact("command", &settings.command_text());
+    fact("permissions", &join_or_none(&permissions(settings, accepted)));
+    fact("variables", &join_or_none(&settings.env));
+    let read: Vec<String> = settings.read.iter().map(|path| path.display().to_string()).collect();
+    if !read.is_empty() {
+        fact("can read", &read.join(", "));
+    }
+    fact("calls", describe_tier(settings, accepted));
+    let level = context.commands().measured().level;
+    let held = match level {
+        SandboxLevel::Full => "",
+        SandboxLevel::Kernel | SandboxLevel::None => {
+            "; servers need `full`, so this one cannot start"
+        }
+    };
+    fact("sandbox", &format!("{level} (measured on this machine){held}"));
+    fact("digest", &format!("sha256:{}", accepted.digest));
+    let _ = writeln!(text, "  tools       {}", accepted.tools.len());
+    for tool in &accepted.tools {
+        let _ = writeln!(
+            text,
+            "    {}/{}{}",
+            settings.name,
+            escape_line(&tool.name, 128),
+            if tool.says_it_changes() {
+                "  (the server says that it changes something)"
+            } else {
+                ""
+            }
+        );
+        if !tool.description.trim().is_empty() {
+            let description = tool.description.trim();
+            let _ = writeln!(text, "      {}", escape_line(description, MAX_DESCRIPTION_LEN));
+            // What was not shown was not accepted knowingly.
+            if let Some(more @ 1..) = description.chars().count().checked_sub(MAX_DESCRIPTION_LEN) {
+                let _ = writeln!(
+                    text,
+                    "      ({more} more characters; `cofferdam mcp inspect {} --json` shows all)",
+                    settings.name
+                );
+            }
+        }
+    }
+    text
+}
+
+/// Describes the permissions in the words of plugins.
+pub(super) fn permissions(settings: &ServerSettings, accepted: &AcceptedServer) -> Vec<String> {
+    let source = accepted.to_source(settings);
+    source.map_or_else(
+        |problem| vec![problem],
+        |source| Grants::from_requested(&source.capabilities()).describe(),
+    )
+}
+
+/// Returns how the calls of a server are handled, which follows from its permissions.
+fn describe_tier(settings: &ServerSettings, accepted: &AcceptedServer) -> &'static str {
+    match is_read_only(settings, accepted) {
+        true => {
+            "read-only by construction: without permission to write and without network, it \
+                cannot change anything; calls run in parallel and are not asked about"
+        }
+        false => {
+            "write: it can change something, so each call runs alone and needs approval, unless \
+                the mode or a rule allows it"
+        }
+    }
+}
+
+pub(super) fn is_read_only(settings: &ServerSettings, accepted: &AcceptedServer) -> bool {
+    accepted.to_source(settings).is_ok_and(|source| source.is_read_only())
+}
+
+fn join_or_none(words: &[String]) -> String {
+    if words.is_empty() { "none".to_owned() } else { words.join("; ") }
+}
+
+/// Returns a server as JSON.
+pub(super) fn to_json(settings: &ServerSettings, accepted: &AcceptedServer) -> Value {
+    let schema = |text: &Option<String>| {
+        text.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok())
+    };
+    let tool = |tool: &AcceptedServerTool| {
+        json!({
+            "name": format!("{}/{}", settings.name, tool.name),
+            "title": tool.title,
+            "description": tool.description,
+            "input_schema": schema(&Some(tool.input_schema.clone())),
+            "output_schema": schema(&tool.output_schema),
+            "annotations": schema(&tool.annotations),
+        })
+    };
+    let tools: Vec<Value> = accepted.tools.iter().map(tool).collect();
+    let mut value = settings_json(settings);
+    value["digest"] = json!(accepted.digest);
+    value["read_only"] = json!(is_read_only(settings, accepted));
+    value["tools"] = json!(tools);
+    value
+}
+
+/// Returns the settings of a server as JSON.
+pub(super) fn settings_json(settings: &ServerSettings) -> Value {
+    json!({
+        "name": settings.name,
+        "command": settings.command,
+        "args": settings.args,
+        "workspace": settings.files,
+        "network": settings.network,
+        "env": settings.env,
+        "read": settings.read,
+    })
+}

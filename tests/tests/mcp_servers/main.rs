@@ -1,0 +1,14 @@
+//! MCP servers as tools: the real program with scripted servers, well-behaved and hostile.
+
+#![expect(clippy::expect_used, reason = "what a test cannot set up, it cannot test")]
+
+mod acceptance;
+mod changes;
+#[path = "../mcp/client.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod client;
+mod enclosure;
+mod hostile_calls;
+mod hostile_lists;
+mod scripted;
+mod tools;
