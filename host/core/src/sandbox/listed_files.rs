@@ -103,7 +103,7 @@ impl ListedFiles {
 
     /// Returns the directories of repositories, and the settings files of cargo, which can include
     /// other settings.
-    pub fn settings_roots(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+    pub(crate) fn settings_roots(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
         let is_of_cargo =
             |path: &&Path| path.ends_with(".cargo/config") || path.ends_with(".cargo/config.toml");
         let files = self.files.keys().map(Path::new).filter(is_of_cargo);

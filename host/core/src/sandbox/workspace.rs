@@ -127,7 +127,7 @@ impl Workspace {
 
     /// Sets the repositories and the further settings files that a scan of the workspace found.
     /// Their includes count too.
-    pub fn set_settings_roots(&self, repositories: Vec<PathBuf>, files: Vec<PathBuf>) {
+    pub(crate) fn set_settings_roots(&self, repositories: Vec<PathBuf>, files: Vec<PathBuf>) {
         let mut known = self.lock_includes();
         if known.repositories != repositories || known.files != files {
             *known = KnownIncludes { repositories, files, found: None };
