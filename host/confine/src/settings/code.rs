@@ -17,8 +17,17 @@ pub(super) fn without_secrets(text: &str) -> (String, bool) {
         while let Some(at) = rest.find(['"', '\'']) {
             let quote = &rest[at..=at];
             let (before, after) = (&rest[..at], &rest[at + 1..]);
-            // A quote without an end on the line begins a longer text, or is an apostrophe.
-            let end = after.find(quote).unwrap_or(after.trim_end().len());
+            let end = match after.find(quote) {
+                // An apostrophe, such as in a comment.
+                None if after.contains(['"', '\'']) => {
+                    is_after_name |= has_secret_name(before);
+                    clean.push_str(&rest[..=at]);
+                    rest = after;
+                    continue;
+                }
+                // A quote without an end on the line begins a longer text.
+                end => end.unwrap_or(after.trim_end().len()),
+            };
             let value = &after[..end];
             is_after_name |= has_secret_name(before);
             let is_lookup = LOOKUPS.iter().any(|lookup| before.trim_end().ends_with(lookup));
@@ -64,6 +73,7 @@ mod tests {
             ("// password 'SECRET'\n", "// password ''\n"),
             ("url \"https://u:SECRET@host/a\"\n", "url \"https://host/a\"\n"),
             ("password \"SECRET\n", "password \"\n"),
+            ("// don't: password \"SECRET\"\n", "// don't: password \"\"\n"),
             (
                 "password System.getenv(\"PASSWORD\")\nurl 'https://host/'\n",
                 "password System.getenv(\"PASSWORD\")\nurl 'https://host/'\n",

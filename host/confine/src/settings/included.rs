@@ -147,8 +147,8 @@ mod tests {
         write("ws/user.rc", "");
         write("ws/.hg/hgrc", "%include ../hg-more\n");
         write("ws/hg-more", "");
-        let mut environment = HostEnvironment::default();
-        environment.home = Some(home.clone());
+        let environment =
+            HostEnvironment { home: Some(home.clone()), ..HostEnvironment::default() };
         let user = UserSettings::new(&environment);
         let find = || {
             let repositories = [PathBuf::from("nested")];

@@ -57,7 +57,10 @@ fn is_secret(line: &str) -> bool {
     pairs.iter().flatten().any(|(key, value)| {
         is_secret_pair(key, value)
             || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part)
-    }) || by_name.is_some_and(|(key, value)| has_secret_name(key, value))
+    }) || by_name.is_some_and(|(key, value)| {
+        // A line that opens a block stays, so that the file can still be parsed.
+        !value.trim_end().ends_with('{') && has_secret_name(key, value)
+    })
 }
 
 /// Returns the name of a section, as in `[name]`.
@@ -203,7 +206,7 @@ pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
             None => clean.push_str(head),
         }
         clean.push('>');
-        is_in_secret = is_secret && !head.ends_with('/');
+        is_in_secret = is_secret && !head.ends_with('/') || secret_parent.is_some();
         if !is_in_secret || content.trim().starts_with("${") {
             clean.push_str(content);
         }
@@ -295,6 +298,7 @@ mod tests {
             ),
             ("remote-repo: x\n  password: SECRET\n-- password: SECRET\n", "remote-repo: x\n"),
             ("GOPROXY=https://u:SECRET@h,direct\n", "GOPROXY=https://h,direct\n"),
+            ("credentials \"h\" {\n  token = \"SECRET\"\n}\n", "credentials \"h\" {\n}\n"),
             ("[env]\nAPI_TOKEN = \"SECRET\"\nA = \"b\"\n", "[env]\nA = \"b\"\n"),
         ] {
             assert_eq!(without_secrets(text), (clean.to_owned(), clean != text), "{text}");
