@@ -34,19 +34,19 @@ pub struct IncludedSettings {
     /// The formats by path, relative to the workspace and without links.
     formats: BTreeMap<PathBuf, SettingsFormat>,
     /// The files on which the result depends, and their state at that time.
-    watched: Vec<(PathBuf, Option<FileState>)>,
+    watched: Vec<(PathBuf, Option<WatchedFileState>)>,
 }
 
 /// The state of a file. It changes whenever the content changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct FileState {
+struct WatchedFileState {
     inode: u64,
     size: u64,
     modified: (i64, i64),
     changed: (i64, i64),
 }
 
-impl FileState {
+impl WatchedFileState {
     fn of(path: &Path) -> Option<Self> {
         let metadata = fs::metadata(path).ok()?;
         Some(Self {
@@ -98,7 +98,7 @@ impl IncludedSettings {
 
     /// Returns whether none of the files has changed since the search.
     pub fn is_current(&self) -> bool {
-        self.watched.iter().all(|(path, state)| FileState::of(path) == *state)
+        self.watched.iter().all(|(path, state)| WatchedFileState::of(path) == *state)
     }
 
     /// Returns the format of a file that settings include, by its path relative to the workspace.
@@ -113,8 +113,11 @@ fn known_formats(
     files.filter_map(|file| SettingsFormat::of(&file).map(|format| (file, format)))
 }
 
-fn states(paths: impl Iterator<Item = PathBuf>) -> Vec<(PathBuf, Option<FileState>)> {
-    paths.map(|path| (FileState::of(&path), path)).map(|(state, path)| (path, state)).collect()
+fn states(paths: impl Iterator<Item = PathBuf>) -> Vec<(PathBuf, Option<WatchedFileState>)> {
+    paths
+        .map(|path| (WatchedFileState::of(&path), path))
+        .map(|(state, path)| (path, state))
+        .collect()
 }
 
 #[cfg(test)]

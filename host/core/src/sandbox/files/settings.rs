@@ -1,5 +1,6 @@
-//! Settings files of git and of package managers, which can hold credentials. A tool reads the same
-//! copy without secrets that a command gets. Other files are examined only if settings include them.
+//! Settings files of git, of package managers and of build tools, which can hold credentials. A tool
+//! reads the same copy without secrets that a command gets. Other files are examined only if
+//! settings include them.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
