@@ -69,7 +69,7 @@ pub(crate) use link::SupervisorLink;
 pub use process::CommandEnding;
 pub(crate) use protocol::{CommandExitKind, CommandJob, CommandPaths, ConfinementSpec};
 pub(crate) use sandbox_process::SandboxStart;
-pub use settings::{MAX_SETTINGS_SIZE, SettingsFormat};
+pub use settings::{IncludedSettings, MAX_SETTINGS_SIZE, SettingsFormat, SettingsRoots};
 pub(crate) use supervisor::SandboxSpec;
 pub use supervisor_start::supervise_command;
 pub use unavailable::{BubblewrapUnavailable, LevelUnavailable, PrerequisiteError, SelfTestError};

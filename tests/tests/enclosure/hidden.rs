@@ -136,7 +136,7 @@ fn what_is_hidden_does_not_move_to_where_it_could_be_read() {
     );
 }
 
-const SETTINGS: [(&str, &str, &str); 9] = [
+const SETTINGS: &[(&str, &str, &str)] = &[
     (".git/config", "[remote \"o\"]\n\turl = https://u:SECRET@h/x\n", "url = \"https://h/x\""),
     (".npmrc", "//r/:_authToken=SECRET\nfund=false\n", "fund=false"),
     (".yarnrc.yml", "npmAuthToken: SECRET\nnodeLinker: pnp\n", "nodeLinker: pnp"),
@@ -146,6 +146,31 @@ const SETTINGS: [(&str, &str, &str); 9] = [
     ("gradle.properties", "signing.password=SECRET\nx=y\n", "x=y"),
     ("nuget.config", "<add key=\"Password\" value=\"SECRET\"/>", "<add key"),
     ("auth.json", "{\"http-basic\":{\"h\":{\"password\":\"SECRET\"}}}", "{}"),
+    (".bunfig.toml", "[install]\ntoken = \"SECRET\"\nexact = true\n", "exact = true"),
+    (".gemrc", ":rubygems_api_key: SECRET\n:verbose: true\n", ":verbose: true"),
+    ("pdm.toml", "[pypi]\npassword = \"SECRET\"\nverify_ssl = true\n", "verify_ssl = true"),
+    (".config/pnpm/rc", "_authToken=SECRET\nfund=false\n", "fund=false"),
+    (".bazelrc", "build --remote_header=x-api-key=SECRET --jobs=4\n", "--jobs=4"),
+    (".jvmopts", "-Dhttp.proxyPassword=SECRET\n-Xmx1g\n", "-Xmx1g"),
+    (".sbtopts", "-Dhttp.proxyPassword=SECRET\n-Xmx1g\n", "-Xmx1g"),
+    (".mavenrc", "MAVEN_OPTS=\"-Dhttp.proxyPassword=SECRET -Xmx1g\"\n", "-Xmx1g\""),
+    (".gradle/init.gradle", "password \"SECRET\"\nurl 'u'\n", "url 'u'"),
+    ("a/.npmrc", "#//r/:_authToken=SECRET\nfund=false\n", "fund=false"),
+    (".hg/hgrc", "[auth]\nx.password = SECRET\n[paths]\ndefault = x\n", "default = x"),
+    (".hgrc", "[auth]\nx.password = SECRET\n[ui]\nusername = me\n", "username = me"),
+    ("terraform.rc", "credentials \"h\" {\n  token = \"SECRET\"\n}\n", "credentials"),
+    (".cabal/config", "password: SECRET\njobs: 4\n", "jobs: 4"),
+    (".config/go/env", "GOPROXY=https://u:SECRET@h\n", "GOPROXY=https://h"),
+    ("mise.toml", "[env]\nAPI_TOKEN = \"SECRET\"\nA = \"b\"\n", "A = \"b\""),
+    ("a/nuget.config", "<apikeys><add key=\"h\" value=\"SECRET\"/></apikeys>", "<apikeys>"),
+    ("poetry.toml", "[pypi-token]\npypi = \"SECRET\"\n[a]\nb = 1\n", "b = 1"),
+];
+
+/// Settings that other settings include, under any name.
+const INCLUDED: &[(&str, &str, &str)] = &[
+    ("shared/team", "[http]\n\textraheader = SECRET\n[a]\n\tb = c\n", "b = \"c\""),
+    ("shared/more", "[http]\n\textraheader = SECRET\n[a]\n\td = e\n", "d = \"e\""),
+    (".cargo/more.toml", "[registry]\ntoken = \"SECRET\"\n[build]\njobs = 1\n", "jobs = 1"),
 ];
 
 #[test]
@@ -156,14 +181,25 @@ fn tools_read_settings_without_the_secrets_in_them() {
     let walks = TestHost::with_guest(
         &TestGuest::from_file("walk-files").with_requested(&[Capability::ReadFiles]),
     );
-    for (path, text, _) in SETTINGS {
+    for (path, text, _) in SETTINGS.iter().chain(INCLUDED) {
         reads.write_file(path, text);
         walks.write_file(path, text);
+    }
+    for test_host in [&reads, &walks] {
+        let including = "[remote \"o\"]\n\turl = https://u:SECRET@h/x\n[include]\n\tpath = \
+            ../shared/team\n";
+        test_host.write_file(".git/config", including);
+        let conditional = "[http]\n\textraheader = SECRET\n[a]\n\tb = c\n[includeIf \
+            \"gitdir:x\"]\n\tpath = more\n";
+        test_host.write_file("shared/team", conditional);
+        let of_cargo = "include = \"more.toml\"\n[registries.r]\ntoken = \"SECRET\"\n";
+        test_host.write_file(".cargo/config.toml", of_cargo);
     }
     reads.write_file("config", "SECRET of nobody");
     reads.write_file("plain/.npmrc", "fund=false\r\n");
     symlink(".npmrc", reads.workspace_dir().join("harmless")).expect("a link");
-    for (path, _, clean) in SETTINGS.into_iter().chain([("harmless", "", "fund=false")]) {
+    let harmless = [("harmless", "", "fund=false")];
+    for (path, _, clean) in SETTINGS.iter().chain(INCLUDED).chain(&harmless) {
         let text = reads.call_ok("open_path", &serde_json::json!({ "path": path }).to_string());
         assert!(text.starts_with("read ") && !text.contains("SECRET"), "{path}: {text}");
         assert_contains(&text, clean);
@@ -175,6 +211,11 @@ fn tools_read_settings_without_the_secrets_in_them() {
     }
     let text = reads.call_ok("open_path", r#"{"path":"config"}"#);
     assert_eq!(text, "read SECRET of nobody", "it is not a settings file");
+    // The next call notices a new include.
+    reads.write_file("later", "[http]\n\textraheader = SECRET\n");
+    reads.write_file(".git/config", "[include]\n\tpath = ../later\n");
+    let text = reads.call_ok("open_path", r#"{"path":"later"}"#);
+    assert!(text.starts_with("read ") && !text.contains("SECRET"), "{text}");
     let text = reads.call_ok("open_path", r#"{"path":"plain/.npmrc"}"#);
     assert_eq!(text, "read fund=false\r\n", "it is as it was written");
     let text = walks.call_ok("walk_files", r#"{"root":""}"#);

@@ -24,6 +24,7 @@ pub(crate) use settings::{GitSetting, parse_settings};
 pub(crate) use trace::below;
 use trace::{trace_below, ways_along};
 pub use user::UserSettings;
+pub(crate) use user::expanded;
 
 /// The maximum number of hooks that are examined.
 const MAX_HOOKS: usize = 1000;

@@ -100,6 +100,19 @@ impl GitNamedPaths {
         Ok(paths)
     }
 
+    /// Returns the settings files of the repository in a directory, whether they exist or not.
+    pub(crate) fn settings_files(top: &Path) -> Vec<PathBuf> {
+        let dot_git = top.join(".git");
+        let is_bare = fs::symlink_metadata(&dot_git).is_err();
+        let mut finder = Self { root: top.to_owned(), ..Self::default() };
+        match finder.locate(if is_bare { top } else { &dot_git }) {
+            Ok(Some((own, common))) => {
+                vec![common.join("config"), own.join("config"), own.join("config.worktree")]
+            }
+            Ok(None) | Err(_) => Vec::new(),
+        }
+    }
+
     /// Returns the paths that settings outside the workspace name: those of the user and of
     /// enclosing repositories.
     ///

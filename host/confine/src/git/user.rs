@@ -58,6 +58,16 @@ impl UserSettings {
         Self { files, variables, home: home.filter(|home| home.is_absolute()) }
     }
 
+    /// Returns the settings files.
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        &self.files
+    }
+
+    /// Returns the home directory of the user.
+    pub(crate) fn home(&self) -> Option<&Path> {
+        self.home.as_deref()
+    }
+
     /// Returns the files that control git in every repository: the settings, and the attribute
     /// files beside them.
     pub(super) fn obeyed_files(&self) -> impl Iterator<Item = PathBuf> {
@@ -68,7 +78,7 @@ impl UserSettings {
 
 /// Expands `~` and the user's own `~name` to the home directory. Homes of other users are not
 /// resolved.
-pub(super) fn expanded(value: &str, home: Option<&Path>) -> PathBuf {
+pub(crate) fn expanded(value: &str, home: Option<&Path>) -> PathBuf {
     let Some((name, rest)) =
         value.strip_prefix('~').map(|rest| rest.split_once('/').unwrap_or((rest, "")))
     else {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::Path;
 
-use super::{cargo, git_config, lines};
+use super::{cargo, code, git_config, lines, names, words};
 
 /// The maximum size of a settings file, in bytes. The copy of a larger file is empty.
 pub const LARGEST: u64 = 1 << 20;
@@ -20,6 +20,8 @@ pub enum SettingsFormat {
     Lines,
     /// The arguments of a program, such as `-Dname=value`.
     Words,
+    /// Program code, in which secrets are in quotes.
+    Code,
     /// Plain text, in which only addresses are understood.
     Text,
     /// XML with elements, and with pairs of the attributes `key` and `value`.
@@ -30,28 +32,6 @@ pub enum SettingsFormat {
     JsonCredentials,
 }
 
-/// The names of settings files of package managers, which are searched for in every directory of a
-/// workspace. Those of git and npm are protected paths, and are found as such.
-pub(super) const IN_WORKSPACE: &[(&str, SettingsFormat)] = &[
-    (".condarc", SettingsFormat::Lines),
-    (".lfsconfig", SettingsFormat::Git),
-    (".terraformrc", SettingsFormat::Lines),
-    (".yarnrc", SettingsFormat::Lines),
-    (".yarnrc.yml", SettingsFormat::Lines),
-    ("auth.json", SettingsFormat::JsonCredentials),
-    ("bunfig.toml", SettingsFormat::Lines),
-    ("gradle.properties", SettingsFormat::Lines),
-    // `.hg/hgrc` of Mercurial.
-    ("hgrc", SettingsFormat::Lines),
-    ("nuget.config", SettingsFormat::Markup),
-    ("pip.conf", SettingsFormat::Lines),
-    ("pip.ini", SettingsFormat::Lines),
-    ("pnpm-workspace.yaml", SettingsFormat::Lines),
-    ("poetry.toml", SettingsFormat::Lines),
-    ("settings.xml", SettingsFormat::Markup),
-    ("uv.toml", SettingsFormat::Lines),
-];
-
 impl SettingsFormat {
     /// Returns the format of a file, by its name and its directory.
     pub(super) fn of(path: &Path) -> Option<Self> {
@@ -60,33 +40,23 @@ impl SettingsFormat {
         let is_in_cargo_home = || {
             is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir())
         };
-        let listed = || {
-            IN_WORKSPACE
-                .iter()
-                .find(|(listed, _)| name.eq_ignore_ascii_case(listed))
-                .map(|(_, format)| *format)
-        };
         match name {
             ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
             "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
             "env" if is_in_cargo_home() => Some(Self::Lines),
-            "config" if is_in(".bundle") => Some(Self::Lines),
-            "jvm.config" | "maven.config" if is_in(".mvn") => Some(Self::Words),
-            "config" => Some(Self::Git),
             ".npmrc" | "npmrc" => Some(Self::Lines),
-            _ => listed(),
+            _ => {
+                let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy();
+                names::listed_format(&folder, name)
+                    .or_else(|| (name == "config").then_some(Self::Git))
+            }
         }
     }
 
     /// Returns whether a workspace file with this name may hold settings of a package manager.
     pub fn is_looked_for(folder: &Path, name: &str) -> bool {
-        match name {
-            "config" | "config.toml" => {
-                folder.ends_with(".cargo") || name == "config" && folder.ends_with(".bundle")
-            }
-            "jvm.config" | "maven.config" => folder.file_name().is_some_and(|name| name == ".mvn"),
-            _ => IN_WORKSPACE.iter().any(|(listed, _)| name.eq_ignore_ascii_case(listed)),
-        }
+        matches!(name, "config" | "config.toml") && folder.ends_with(".cargo")
+            || names::is_listed(folder, name)
     }
 
     /// Returns the format of a file that is shown to commands by its own path, such as
@@ -116,7 +86,8 @@ impl SettingsFormat {
             Self::Git => git_config::without_secrets(text, |path| Some(path.to_owned())),
             Self::Cargo => cargo::without_secrets(text),
             Self::Lines => lines::without_secrets(text),
-            Self::Words => lines::without_secret_words(text),
+            Self::Words => words::without_secrets(text),
+            Self::Code => code::without_secrets(text),
             Self::Text => lines::without_url_passwords(text),
             Self::Markup => lines::without_secret_elements(text),
             Self::Credentials => (String::new(), !text.trim().is_empty()),
@@ -130,12 +101,11 @@ impl SettingsFormat {
         match self {
             Self::Git => git_config::included(&text),
             Self::Cargo => cargo::included(&text),
-            Self::Lines
-            | Self::Words
-            | Self::Text
-            | Self::Markup
-            | Self::Credentials
-            | Self::JsonCredentials => Vec::new(),
+            Self::Lines => lines::included(&text),
+            Self::Words => words::included(&text, path),
+            Self::Code | Self::Text | Self::Markup | Self::Credentials | Self::JsonCredentials => {
+                Vec::new()
+            }
         }
     }
 }

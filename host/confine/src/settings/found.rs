@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::format::SettingsFormat;
+use crate::git::expanded;
 
 /// Opens a directory also if its entries cannot be listed.
 #[cfg(target_os = "linux")]
@@ -126,7 +127,8 @@ pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
     found.filter(is_it).collect()
 }
 
-/// Adds the files that these settings include, recursively, if commands see them.
+/// Adds the files that these settings include, recursively, if commands see them. A file that
+/// commands do not see may include one that they see.
 pub(super) fn add_included(
     settings: &mut Vec<(PathBuf, SettingsFormat)>,
     home: Option<&Path>,
@@ -134,23 +136,20 @@ pub(super) fn add_included(
 ) {
     let mut known: BTreeSet<PathBuf> =
         settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
-    let (mut at, most) = (0, settings.len() + MOST_INCLUDED);
-    while let Some((path, format)) = settings.get(at).cloned() {
+    let mut all = settings.clone();
+    let (mut at, most) = (0, all.len() + MOST_INCLUDED);
+    while let Some((path, format)) = all.get(at).cloned() {
         at += 1;
         for named in format.included(&path) {
-            let whole = match (named.strip_prefix("~/"), home, path.parent()) {
-                (Some(rest), Some(home), _) => home.join(rest),
-                (None, _, Some(folder)) => folder.join(named),
-                (Some(_), None, _) | (None, _, None) => continue,
-            };
+            let Some(folder) = path.parent() else { continue };
+            let whole = folder.join(expanded(&named, home));
             // A file that does not exist cannot be read either.
             let Ok(real) = whole.canonicalize() else { continue };
-            if settings.len() < most
-                && is_seen(&real)
-                && real.is_file()
-                && known.insert(real.clone())
-            {
-                settings.push((real, format));
+            if all.len() < most && real.is_file() && known.insert(real.clone()) {
+                if is_seen(&real) {
+                    settings.push((real.clone(), format));
+                }
+                all.push((real, format));
             }
         }
     }

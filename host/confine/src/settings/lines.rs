@@ -3,15 +3,21 @@
 
 use std::ops::Range;
 
-use super::secrets::{
-    has_known_token, is_secret_name, is_secret_value, without_passwords, without_proxy_user,
-};
+use super::secrets::{is_secret_name, is_secret_value, without_passwords, without_proxy_user};
 
 /// Removes lines with secrets, and returns whether anything was removed.
 pub(super) fn without_secrets(text: &str) -> (String, bool) {
-    let kept =
-        text.lines().filter(|line| !is_secret(line)).map(|line| without_addresses_in(line) + "\n");
-    let clean: String = kept.collect();
+    let mut clean = String::with_capacity(text.len());
+    let mut is_in_secret_section = false;
+    for line in text.lines() {
+        if let Some(name) = section_name(line) {
+            is_in_secret_section = is_secret_section(name);
+        } else if is_in_secret_section && is_assignment(line) || is_secret(line) {
+            continue;
+        }
+        clean.push_str(&without_addresses_in(without_secret_comment(line)));
+        clean.push('\n');
+    }
     let has_changed = clean.trim_end() != text.trim_end();
     (clean, has_changed)
 }
@@ -20,39 +26,6 @@ pub(super) fn without_secrets(text: &str) -> (String, bool) {
 pub(super) fn without_url_passwords(text: &str) -> (String, bool) {
     let clean = without_passwords(text);
     let has_changed = clean != text;
-    (clean, has_changed)
-}
-
-/// Removes secrets from program arguments separated by blanks, and returns whether anything was
-/// removed.
-///
-/// If the name of an option indicates a secret, the following word is removed.
-pub(super) fn without_secret_words(text: &str) -> (String, bool) {
-    let mut has_changed = false;
-    let mut is_value = false;
-    let mut clean = String::with_capacity(text.len());
-    for word in text.split_inclusive(char::is_whitespace) {
-        let plain = word.trim();
-        if plain.is_empty() {
-            clean.push_str(word);
-            continue;
-        }
-        let option = unquoted(plain);
-        let is_option = option.starts_with('-');
-        let is_secret_word = match option.split_once('=') {
-            Some((name, value)) => is_secret_pair(name, value),
-            None => is_value && !is_option || has_known_token(option),
-        };
-        is_value = is_option && !option.contains('=') && is_secret_name(option);
-        if is_secret_word {
-            has_changed = true;
-            clean.push_str(&word[word.trim_end().len()..]);
-            continue;
-        }
-        let without = without_passwords(word);
-        has_changed |= without != word;
-        clean.push_str(&without);
-    }
     (clean, has_changed)
 }
 
@@ -70,8 +43,8 @@ fn without_addresses_in(line: &str) -> String {
 
 fn is_secret(line: &str) -> bool {
     let line = line.trim();
-    if line.starts_with(['#', ';']) {
-        return false;
+    if line.starts_with(['#', ';']) || line.starts_with("--") {
+        return is_secret_comment(line);
     }
     let pairs = [line.split_once('='), line.split_once(": ")];
     // Yarn 1 separates name and value by a blank, and Java properties may use a colon.
@@ -84,7 +57,80 @@ fn is_secret(line: &str) -> bool {
     pairs.iter().flatten().any(|(key, value)| {
         is_secret_pair(key, value)
             || value.contains(['{', '[']) && value.split(['{', '[', ',']).any(is_secret_part)
-    }) || by_name.is_some_and(|(key, value)| has_secret_name(key, value))
+    }) || by_name.is_some_and(|(key, value)| {
+        // A line that opens a block stays, so that the file can still be parsed.
+        !value.trim_end().ends_with('{') && has_secret_name(key, value)
+    })
+}
+
+/// Returns the name of a section, as in `[name]`.
+fn section_name(line: &str) -> Option<&str> {
+    let line = line.trim();
+    // An array of values ends with a comma or belongs to a key.
+    line.strip_prefix('[')?.trim_start_matches('[').split_once(']').map(|(name, _)| name)
+}
+
+/// Returns whether all values of a section are secrets, such as in `[pypi-token]` and
+/// `[http-basic.name]`.
+fn is_secret_section(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let mut parts = name.split('.').map(|part| unquoted(part));
+    let is_secret = |part: &str| {
+        let end = part.rsplit(['-', '_']).next().unwrap_or(part);
+        part == "http-basic"
+            || matches!(
+                end,
+                "auth"
+                    | "credential"
+                    | "credentials"
+                    | "password"
+                    | "passwords"
+                    | "secret"
+                    | "secrets"
+                    | "token"
+                    | "tokens"
+            )
+    };
+    // Tasks can have any name.
+    !name.starts_with("tasks.") && !name.starts_with("tools") && parts.any(is_secret)
+}
+
+/// Returns whether a line gives a name a value that is not a reference.
+fn is_assignment(line: &str) -> bool {
+    let line = line.trim();
+    !line.starts_with(['#', ';'])
+        && line.split_once('=').is_some_and(|(_, value)| !is_reference(value))
+}
+
+/// Returns the line without a comment that holds a secret.
+fn without_secret_comment(line: &str) -> &str {
+    let mut starts = [" #", " ;", "\t#", "\t;"].iter().filter_map(|start| line.find(start));
+    let comment = starts.find(|at| is_secret_comment(line[*at..].trim_start()));
+    comment.map_or(line, |at| line[..at].trim_end())
+}
+
+/// Returns whether a comment holds a secret. It is a setting that somebody turned off, so its value
+/// is one word, unlike in most sentences.
+fn is_secret_comment(comment: &str) -> bool {
+    let setting = comment.trim_start_matches(['#', ';', '-', ' ', '\t']);
+    let pair = setting.split_once('=').or_else(|| setting.split_once(": "));
+    // Yarn 1 separates name and value by a blank, and Java properties may use a colon.
+    let pair = pair.or_else(|| {
+        let (key, value) = setting.split_once(' ').or_else(|| setting.rsplit_once(':'))?;
+        key.contains([':', '_', '.']).then_some((key, value))
+    });
+    pair.is_some_and(|(key, value)| {
+        let (key, value) = (key.trim(), value.trim());
+        !key.contains(char::is_whitespace)
+            && !value.contains(char::is_whitespace)
+            && is_secret_pair(key, value)
+    })
+}
+
+/// Returns the paths of the files that settings of Mercurial include.
+pub(super) fn included(text: &str) -> Vec<String> {
+    let paths = text.lines().filter_map(|line| line.strip_prefix("%include "));
+    paths.map(|path| path.trim().to_owned()).collect()
 }
 
 /// Returns whether a part of an inline table holds a secret.
@@ -93,7 +139,7 @@ fn is_secret_part(part: &str) -> bool {
         .is_some_and(|(key, value)| is_secret_pair(key, value.trim_end_matches(['}', ']', ' '])))
 }
 
-fn is_secret_pair(key: &str, value: &str) -> bool {
+pub(super) fn is_secret_pair(key: &str, value: &str) -> bool {
     has_secret_name(key, value)
         || !is_reference(value) && is_secret_value(&without_passwords(unquoted(value)))
 }
@@ -116,7 +162,7 @@ fn is_reference(value: &str) -> bool {
     value.starts_with('$') || matches!(value, "" | "true" | "false")
 }
 
-fn unquoted(text: &str) -> &str {
+pub(super) fn unquoted(text: &str) -> &str {
     text.trim().trim_matches(['"', '\''])
 }
 
@@ -125,6 +171,8 @@ fn unquoted(text: &str) -> &str {
 pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
     let mut clean = String::with_capacity(text.len());
     let mut is_in_secret = false;
+    // The outermost element whose whole content is secret, such as `<apikeys>`.
+    let mut secret_parent: Option<&str> = None;
     for (at, tag) in text.split('<').enumerate() {
         // The content of a secret element may contain CDATA sections and comments.
         if at > 0 && is_in_secret && tag.starts_with('!') {
@@ -139,8 +187,17 @@ pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
         };
         let name = head.split([' ', '\n', '\r', '\t', '/']).next().unwrap_or_default();
         let key = attribute(head, "key").or_else(|| attribute(head, "name"));
+        if head.strip_prefix('/').map(str::trim) == secret_parent {
+            secret_parent = None;
+        }
+        let has_secret_name = is_secret_name(name);
         let is_secret = !head.starts_with('/')
-            && (is_secret_name(name) || key.is_some_and(|range| is_secret_name(&head[range])));
+            && (has_secret_name
+                || secret_parent.is_some()
+                || key.is_some_and(|range| is_secret_name(&head[range])));
+        if at > 0 && has_secret_name && !head.starts_with(['/', '!', '?']) && !head.ends_with('/') {
+            secret_parent = secret_parent.or(Some(name));
+        }
         match attribute(head, "value").filter(|_| is_secret) {
             Some(value) => {
                 clean.push_str(&head[..value.start]);
@@ -149,7 +206,7 @@ pub(super) fn without_secret_elements(text: &str) -> (String, bool) {
             None => clean.push_str(head),
         }
         clean.push('>');
-        is_in_secret = is_secret && !head.ends_with('/');
+        is_in_secret = is_secret && !head.ends_with('/') || secret_parent.is_some();
         if !is_in_secret || content.trim().starts_with("${") {
             clean.push_str(content);
         }
@@ -225,24 +282,26 @@ mod tests {
             ("npmAuthToken: \"SECRET+A==\"\nyarnPath: x=y\n", "yarnPath: x=y\n"),
             ("signing.password:SECRET\nhost:example\n", "host:example\n"),
             ("# key of a thing\nimage: node:18\n", "# key of a thing\nimage: node:18\n"),
+            ("#//registry.example/:_authToken=SECRET\nfund=false\n", "fund=false\n"),
+            ("; //registry.example/:_password = \"SECRET\"\na=b\n", "a=b\n"),
+            ("# \"//h/:_authToken\" \"SECRET\"\na b\n", "a b\n"),
+            ("a=b # token=SECRET\nc=d # one\n", "a=b\nc=d # one\n"),
+            ("# password: see the wiki\na=b\n", "# password: see the wiki\na=b\n"),
+            ("[pypi-token]\npypi = \"SECRET\"\n[x]\na = 1\n", "[pypi-token]\n[x]\na = 1\n"),
+            (
+                "[http-basic.mine]\nusername = \"SECRET\"\n[tasks.auth]\nrun = \"a\"\n",
+                "[http-basic.mine]\n[tasks.auth]\nrun = \"a\"\n",
+            ),
+            (
+                "---\n:rubygems_api_key: SECRET\n:sources:\n- https://u:SECRET@h/\n",
+                "---\n:sources:\n- https://h/\n",
+            ),
+            ("remote-repo: x\n  password: SECRET\n-- password: SECRET\n", "remote-repo: x\n"),
+            ("GOPROXY=https://u:SECRET@h,direct\n", "GOPROXY=https://h,direct\n"),
+            ("credentials \"h\" {\n  token = \"SECRET\"\n}\n", "credentials \"h\" {\n}\n"),
+            ("[env]\nAPI_TOKEN = \"SECRET\"\nA = \"b\"\n", "[env]\nA = \"b\"\n"),
         ] {
             assert_eq!(without_secrets(text), (clean.to_owned(), clean != text), "{text}");
-        }
-    }
-
-    #[test]
-    fn arguments_lose_their_secrets() {
-        for (text, clean) in [
-            ("-Xmx2g -Dhttp.proxyPassword=SECRET -Da=b\n", "-Xmx2g  -Da=b\n"),
-            ("-s\nsettings.xml\n--token\nSECRET\n-T4\n", "-s\nsettings.xml\n--token\n\n-T4\n"),
-            ("-Durl=https://u:SECRET@h/x\n", "-Durl=https://h/x\n"),
-            (
-                "-Xmx2g\n-Dpassword=${env.PW}\n-Djava.io.tmpdir=/tmp\n",
-                "-Xmx2g\n-Dpassword=${env.PW}\n-Djava.io.tmpdir=/tmp\n",
-            ),
-        ] {
-            let expected = (clean.to_owned(), clean != text);
-            assert_eq!(without_secret_words(text), expected, "{text}");
         }
     }
 
@@ -269,6 +328,18 @@ mod tests {
             ("<password><!-- x -->SECRET</password>", "<password></password>"),
             ("<add\n value='key'\n key='Password'/>", "<add\n value=''\n key='Password'/>"),
             ("<add key=\"Password\" value=\"a\"/>", "<add key=\"Password\" value=\"\"/>"),
+            (
+                "<apikeys><add key=\"https://h/\" value=\"SECRET\"/></apikeys><add key=\"a\" \
+                    value=\"b\"/>",
+                "<apikeys><add key=\"https://h/\" value=\"\"/></apikeys><add key=\"a\" \
+                    value=\"b\"/>",
+            ),
+            (
+                "<packageSourceCredentials><a><add key=\"Username\" value=\"SECRET\"/></a>\
+                    </packageSourceCredentials><b>c</b>",
+                "<packageSourceCredentials><a><add key=\"Username\" value=\"\"/></a>\
+                    </packageSourceCredentials><b>c</b>",
+            ),
             ("no markup > at all < here", "no markup > at all < here"),
         ] {
             assert_eq!(without_secret_elements(text), (clean.to_owned(), clean != text), "{text}");

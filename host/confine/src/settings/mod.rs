@@ -9,11 +9,15 @@
 
 mod cargo;
 mod close;
+mod code;
 mod format;
 mod found;
 mod git_config;
+mod included;
 mod lines;
+mod names;
 mod secrets;
+mod words;
 mod workspace_file;
 
 use std::fs;
@@ -26,6 +30,7 @@ use cofferdam_policy::{PathProtection, SandboxLevel};
 use format::read;
 pub use format::{LARGEST as MAX_SETTINGS_SIZE, SettingsFormat};
 use found::{add_included, settings_in};
+pub use included::{IncludedSettings, SettingsRoots};
 
 /// The settings of a workspace that are searched before a command.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,9 @@
 //! The formats of settings files in a workspace, for tools that read them.
 
-use super::format::{IN_WORKSPACE, SettingsFormat};
+use super::format::SettingsFormat;
+use super::names::{ends_with_folder, listed_format};
 
-/// The names of settings that are not in [`IN_WORKSPACE`], in lowercase.
+/// The names of settings that are not in the lists of [`super::names`], in lowercase.
 const OTHER_NAMES: &[&str] = &[
     ".git-credentials",
     ".gitconfig",
@@ -14,8 +15,6 @@ const OTHER_NAMES: &[&str] = &[
     "credentials",
     "env",
     "gitconfig",
-    "jvm.config",
-    "maven.config",
     "npmrc",
 ];
 
@@ -26,19 +25,12 @@ impl SettingsFormat {
     /// workspace exists.
     pub fn of_workspace_file(path: &str, is_there: impl Fn(&str) -> bool) -> Option<Self> {
         let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        let listed = || {
-            let listed = IN_WORKSPACE.iter().find(|(known, _)| name.eq_ignore_ascii_case(known));
-            listed.map(|(_, format)| *format)
-        };
+        if let Some(format) = listed_format(folder, name) {
+            return Some(format);
+        }
         // Most workspace files have none of these names.
-        let Some(other) = OTHER_NAMES.iter().find(|other| name.eq_ignore_ascii_case(other)) else {
-            return listed();
-        };
-        let is_in = |names: &str| {
-            let at = folder.len().checked_sub(names.len());
-            at.and_then(|at| folder.get(at..)).is_some_and(|end| end.eq_ignore_ascii_case(names))
-                && at.is_some_and(|at| at == 0 || folder.as_bytes()[at - 1] == b'/')
-        };
+        let other = OTHER_NAMES.iter().find(|other| name.eq_ignore_ascii_case(other))?;
+        let is_in = |names: &str| ends_with_folder(folder, names);
         let has_beside = |name: &str| {
             let beside = if folder.is_empty() { name.into() } else { format!("{folder}/{name}") };
             is_there(&beside)
@@ -49,12 +41,10 @@ impl SettingsFormat {
             ".git-credentials" => Some(Self::Credentials),
             ".gitconfig" | ".gitmodules" | "gitconfig" | "config.worktree" => Some(Self::Git),
             ".npmrc" | "npmrc" => Some(Self::Lines),
-            "config" if is_in(".bundle") => Some(Self::Lines),
             "config" if is_of_git() => Some(Self::Git),
             "config" | "config.toml" if is_of_cargo() => Some(Self::Cargo),
             "credentials" if is_of_git() => Some(Self::Credentials),
             "env" if is_of_cargo() => Some(Self::Lines),
-            "jvm.config" | "maven.config" if is_in(".mvn") => Some(Self::Words),
             _ => None,
         }
     }
@@ -88,12 +78,60 @@ mod tests {
             (".lfsconfig", SettingsFormat::Git),
             (".mvn/jvm.config", SettingsFormat::Words),
             (".bundle/config", SettingsFormat::Lines),
+            (".bunfig.toml", SettingsFormat::Lines),
+            (".gemrc", SettingsFormat::Lines),
+            ("pdm.toml", SettingsFormat::Lines),
+            (".pdm.toml", SettingsFormat::Lines),
+            (".config/pnpm/rc", SettingsFormat::Lines),
+            (".bazelrc", SettingsFormat::Words),
+            ("ci.bazelrc", SettingsFormat::Words),
+            (".bazelrc.user", SettingsFormat::Words),
+            (".jvmopts", SettingsFormat::Words),
+            (".sbtopts", SettingsFormat::Words),
+            (".mavenrc", SettingsFormat::Words),
+            (".gradle/init.gradle", SettingsFormat::Code),
+            (".gradle/init.d/mirror.gradle.kts", SettingsFormat::Code),
+            (".hg/hgrc", SettingsFormat::Lines),
+            (".hgrc", SettingsFormat::Lines),
+            (".terraformrc", SettingsFormat::Lines),
+            ("terraform.rc", SettingsFormat::Lines),
+            (".cabal/config", SettingsFormat::Lines),
+            (".config/go/env", SettingsFormat::Lines),
+            ("mise.toml", SettingsFormat::Lines),
+            (".mise.toml", SettingsFormat::Lines),
+            ("mise.local.toml", SettingsFormat::Lines),
+            (".config/mise/config.toml", SettingsFormat::Lines),
+            ("poetry.toml", SettingsFormat::Lines),
+            (".config/pypoetry/auth.toml", SettingsFormat::Credentials),
         ] {
             assert_eq!(format(path), Some(expected), "{path}");
         }
-        for path in
-            ["src/config", "a.cargo/config.toml", "x.git/config", "jvm.config", "main.rs", ""]
-        {
+        for (path, expected) in [
+            (".config/pnpm/rc", SettingsFormat::Lines),
+            (".bazelrc", SettingsFormat::Words),
+            (".gradle/init.gradle", SettingsFormat::Code),
+            (".cabal/config", SettingsFormat::Lines),
+            (".hgrc", SettingsFormat::Lines),
+            (".config/go/env", SettingsFormat::Lines),
+        ] {
+            let path = std::path::Path::new("/ws").join(path);
+            let (folder, name) = (path.parent().expect("a parent"), path.file_name());
+            let name = name.and_then(|name| name.to_str()).expect("a name");
+            assert!(SettingsFormat::is_looked_for(folder, name), "{}", path.display());
+            assert_eq!(SettingsFormat::of(&path), Some(expected), "{}", path.display());
+        }
+        for path in [
+            "build.gradle",
+            "env",
+            "rc",
+            "mise.lock",
+            "src/config",
+            "a.cargo/config.toml",
+            "x.git/config",
+            "jvm.config",
+            "main.rs",
+            "",
+        ] {
             assert_eq!(format(path), None, "{path}");
         }
     }

@@ -20,6 +20,8 @@ impl PreparedHost {
             return Err(HostError::ProtectedDirectory { workspace: root, protected });
         }
         self.commands().recover_unfinished(&root).iter().for_each(|notice| self.warn(notice));
+        let (repositories, files) = self.listed_files().settings_roots();
+        workspace.set_settings_roots(repositories, files);
         Ok(Arc::new(workspace.with_protected_paths(self.protected_paths(&root))))
     }
 

@@ -46,6 +46,8 @@ pub struct ListedFiles {
     aliases: Vec<(WorkspacePath, WorkspacePath)>,
     protected_targets: Vec<(WorkspacePath, PathProtection)>,
     on_the_way: Vec<WorkspacePath>,
+    /// The directories that are repositories or have an entry `.git`.
+    repositories: Vec<PathBuf>,
     is_truncated: bool,
     not_analysed: Option<String>,
 }
@@ -97,6 +99,15 @@ impl ListedFiles {
     /// Returns the links and directories on the way to these targets.
     pub fn on_the_way(&self) -> impl Iterator<Item = &WorkspacePath> {
         self.on_the_way.iter()
+    }
+
+    /// Returns the directories of repositories, and the settings files of cargo, which can include
+    /// other settings.
+    pub(crate) fn settings_roots(&self) -> (Vec<PathBuf>, Vec<PathBuf>) {
+        let is_of_cargo =
+            |path: &&Path| path.ends_with(".cargo/config") || path.ends_with(".cargo/config.toml");
+        let files = self.files.keys().map(Path::new).filter(is_of_cargo);
+        (self.repositories.clone(), files.map(Path::to_owned).collect())
     }
 
     /// Returns whether the workspace exceeds a limit of the scan.
@@ -189,6 +200,9 @@ impl Workspace {
             .filter_map(|path| WorkspacePath::parse(path.to_str()?, None).ok());
         scan.found.protected_targets.extend(paths.map(|path| (path, PathProtection::ReadOnly)));
         scan.found.not_analysed = named.problem;
+        scan.found.repositories = scan.repositories;
+        let (repositories, files) = scan.found.settings_roots();
+        self.set_settings_roots(repositories, files);
         scan.found
     }
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wasmtime::component::{HasData, Resource, ResourceTable};
 
@@ -16,7 +16,7 @@ use super::walk::{OpenWalkCount, TreeWalkHandle, WalkError};
 use crate::policy::{
     Denial, DenialCode, FileGrant, PathError, PathProtection, ProtectedPaths, WorkspacePath,
 };
-use cofferdam_confine::{HostEnvironment, git};
+use cofferdam_confine::{HostEnvironment, IncludedSettings, SettingsRoots, git};
 
 /// The directory that tools work in.
 #[derive(Debug)]
@@ -28,8 +28,18 @@ pub struct Workspace {
     temp_dir: PathBuf,
     /// The git settings that apply in every repository of the user.
     user_settings: git::UserSettings,
+    included_settings: Mutex<KnownIncludes>,
     /// Whether links may have changed since the last scan.
     has_new_links: AtomicBool,
+}
+
+/// The files that settings include, with the places where the search for them starts.
+#[derive(Debug, Default)]
+struct KnownIncludes {
+    repositories: Vec<PathBuf>,
+    files: Vec<PathBuf>,
+    /// `None` before the first search.
+    found: Option<Arc<IncludedSettings>>,
 }
 
 /// The paths that git settings name in a workspace.
@@ -66,6 +76,7 @@ impl Workspace {
             guard: PathAccessGuard::default(),
             temp_dir: environment.temp_dir.clone(),
             user_settings: git::UserSettings::new(environment),
+            included_settings: Mutex::default(),
             has_new_links: AtomicBool::new(true),
         })
     }
@@ -112,6 +123,47 @@ impl Workspace {
             }
         }
         found
+    }
+
+    /// Sets the repositories and the further settings files that a scan of the workspace found.
+    /// Their includes count too.
+    pub(crate) fn set_settings_roots(&self, repositories: Vec<PathBuf>, files: Vec<PathBuf>) {
+        let mut known = self.lock_includes();
+        if known.repositories != repositories || known.files != files {
+            *known = KnownIncludes { repositories, files, found: None };
+        }
+    }
+
+    /// Searches for included settings again if a settings file has changed.
+    pub(super) fn refresh_included_settings(&self) {
+        let mut known = self.lock_includes();
+        if known.found.as_ref().is_none_or(|found| !found.is_current()) {
+            known.found = Some(Arc::new(self.find_included(&known)));
+        }
+    }
+
+    /// Returns the files that settings include, as of the last search.
+    pub(super) fn included_settings(&self) -> Arc<IncludedSettings> {
+        let mut known = self.lock_includes();
+        if let Some(found) = &known.found {
+            return Arc::clone(found);
+        }
+        let found = Arc::new(self.find_included(&known));
+        known.found = Some(Arc::clone(&found));
+        found
+    }
+
+    fn find_included(&self, known: &KnownIncludes) -> IncludedSettings {
+        IncludedSettings::find(SettingsRoots {
+            root: &self.root,
+            user: &self.user_settings,
+            repositories: &known.repositories,
+            files: &known.files,
+        })
+    }
+
+    fn lock_includes(&self) -> MutexGuard<'_, KnownIncludes> {
+        self.included_settings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the guard that denies access even with a permission.
@@ -187,6 +239,7 @@ impl Workspace {
             Ok(None) | Err(FileRefusal::Code(_) | FileRefusal::Io(_)) => return Ok(None),
         };
         self.guard.check_read(&place)?;
+        self.refresh_included_settings();
         let mut bytes = Vec::new();
         let Ok((file, _)) = rooted_fs::open(&self.dir, &place) else { return Ok(None) };
         let file = match without_secrets(self, &place, file) {

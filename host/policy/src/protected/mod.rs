@@ -6,9 +6,11 @@
 //! operating system). Patterns match at any depth, component by component: `*` and `?` match within
 //! a component, and `**` matches any number of components. Names are compared without case and
 //! without the characters that some file systems ignore, so `.GIT/Hooks` is `.git/hooks`.
-//! Everything below a match has the same protection.
+//! Everything below a match has the same protection. A hidden pattern also matches the copies that
+//! editors keep beside a file, such as `.env~`.
 
 mod approval_paths;
+mod copies;
 mod lists;
 mod names;
 mod pattern;
@@ -219,7 +221,7 @@ impl ProtectedPaths {
     ) -> Option<(PathProtection, &PatternAuthor)> {
         let parts = fold_parts(parts);
         let leads = || self.on_the_way.iter().find(|entry| entry.pattern.matches(&parts));
-        self.find_matching(&parts, |pattern| pattern.covers(&parts))
+        self.find_matching(&parts, ProtectedPattern::covers)
             .or_else(|| Some((PathProtection::Pinned, &leads()?.author)))
     }
 
@@ -230,17 +232,24 @@ impl ProtectedPaths {
         parts: impl Iterator<Item = &'a str>,
     ) -> Option<(PathProtection, &PatternAuthor)> {
         let parts = fold_parts(parts);
-        self.find_matching(&parts, |pattern| pattern.matches(&parts))
+        self.find_matching(&parts, ProtectedPattern::matches)
     }
 
     fn find_matching(
         &self,
         parts: &[Vec<char>],
-        applies: impl Fn(&ProtectedPattern) -> bool,
+        applies: impl Fn(&ProtectedPattern, &[Vec<char>]) -> bool,
     ) -> Option<(PathProtection, &PatternAuthor)> {
-        let applies = |entry: &&AuthoredPattern| applies(&entry.pattern);
-        let hidden =
-            self.hidden.iter().filter(applies).filter(|entry| !self.is_shown(entry, parts));
+        let originals = originals_of_parts(parts);
+        let is_hidden = |entry: &&AuthoredPattern, parts: &[Vec<char>]| {
+            applies(&entry.pattern, parts) && !self.is_shown(entry, parts)
+        };
+        let hidden = self.hidden.iter().filter(|entry| {
+            is_hidden(entry, parts)
+                || originals.iter().any(|original| is_hidden(entry, original))
+                    && !self.is_shown(entry, parts)
+        });
+        let applies = |entry: &&AuthoredPattern| applies(&entry.pattern, parts);
         let unread = self.unread.iter().filter(applies);
         let read_only =
             self.read_only.iter().filter(applies).filter(|entry| !self.is_writable(entry));
@@ -289,6 +298,26 @@ impl ProtectedPaths {
             writable.author.can_override(&entry.author) && writable.pattern == entry.pattern
         })
     }
+}
+
+/// Returns the paths that this path may be a copy of.
+fn originals_of_parts(parts: &[Vec<char>]) -> Vec<Vec<Vec<char>>> {
+    let mut found = Vec::new();
+    // The directories above can be copies as well.
+    let mut all_original = parts.to_owned();
+    for (at, part) in parts.iter().enumerate() {
+        let name: String = part.iter().collect();
+        for original in copies::originals_of(&name) {
+            let mut path = parts.to_owned();
+            path[at] = original.chars().collect();
+            all_original[at].clone_from(&path[at]);
+            found.push(path);
+        }
+    }
+    if found.len() > 1 {
+        found.push(all_original);
+    }
+    found
 }
 
 fn highest_ranked<'a>(

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
+use super::copies::originals_of;
 use super::pattern::ProtectedPattern;
 
 /// The names that occur in patterns of protected paths.
@@ -97,7 +98,8 @@ impl ProtectedPathNames {
         } else {
             Cow::Borrowed(name)
         };
-        self.exact.contains(&*name) || self.affixes.match_any(&name)
+        let is_listed = |name: &str| self.exact.contains(name) || self.affixes.match_any(name);
+        is_listed(&name) || originals_of(&name).into_iter().any(is_listed)
     }
 }
 
@@ -120,6 +122,10 @@ mod tests {
             ("abcz", true),
             ("abc", false),
             ("xb", true),
+            ("#id_x#", true),
+            (".x.pem.swp", true),
+            ("x.pem.bak", true),
+            ("#x#", false),
             ("hooks", true),
             ("hook", false),
         ] {

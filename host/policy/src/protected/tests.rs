@@ -43,10 +43,48 @@ fn what_holds_keys_is_hidden_at_any_depth() {
         "tls/server.key",
         ".ssh/config",
         ".aws/x/y",
+        "deploy/prod.env",
+        "prod.env.local",
+        ".flaskenv",
+        ".dev.vars",
+        ".dev.vars.production",
+        ".streamlit/secrets.toml",
+        "terraform.tfstate",
+        "infra/terraform.tfstate.backup",
+        "terraform.tfstate.1700000000.backup",
+        "infra/prod.auto.tfvars",
+        "terraform.tfvars.json",
+        ".dockercfg",
+        ".config/containers/auth.json",
+        ".s3cfg",
+        ".boto",
+        ".oci/config",
+        ".oci/keys/a",
+        "AuthKey_ABC.p8",
+        ".claude/.credentials.json",
+        ".codex/auth.json",
+        ".gemini/oauth_creds.json",
+        ".pulumi/credentials.json",
+        ".vault_pass",
+        ".vault_password.txt",
+        ".subversion/auth/svn.simple/0a1b",
+        "ssh_host_ed25519_key",
+        "etc/ssh/ssh_host_rsa_key",
     ] {
         assert_eq!(of(path), Some(PathProtection::Hidden), "{path}");
     }
     for path in [
+        "prod.env.example",
+        "example.env",
+        "prod.sample.env",
+        "terraform.tfvars.example",
+        "example.tfvars",
+        ".dev.vars.example",
+        "ssh_host_ed25519_key.pub",
+        "src/vite-env.d.ts",
+        "main.tf",
+        "auth.json",
+        ".subversion/config",
         ".env.example",
         ".env.local.sample",
         "environment.rs",
@@ -55,6 +93,53 @@ fn what_holds_keys_is_hidden_at_any_depth() {
         "key.rs",
         "tls/server.pub.pem",
     ] {
+        assert_eq!(of(path), None, "{path}");
+    }
+}
+
+#[test]
+fn copies_that_programs_keep_beside_a_hidden_file_are_hidden_too() {
+    let paths = ProtectedPaths::default();
+    let forms: &[fn(&str) -> String] = &[
+        |name| format!("{name}~"),
+        |name| format!("{name}.~1~"),
+        |name| format!("#{name}#"),
+        |name| format!(".#{name}"),
+        |name| format!(".{name}.swp"),
+        |name| format!(".{name}.swo"),
+        |name| format!("{name}.swp"),
+        |name| format!(".{name}.un~"),
+        |name| format!("{name}.bak"),
+        |name| format!("{name}.backup"),
+        |name| format!("{name}.orig"),
+        |name| format!("{name}.old"),
+        |name| format!("{name}.save"),
+        |name| format!("{name}.lock"),
+        |name| format!("{}.BAK~", name.to_uppercase()),
+    ];
+    for entry in BuiltInList::Hidden.entries() {
+        let name = entry.pattern.replace('*', "any");
+        let (folder, name) = name.rsplit_once('/').map_or(("a", &*name), |parts| parts);
+        for form in forms {
+            let copy = form(name);
+            let path = format!("{folder}/{copy}");
+            let names = paths.names();
+            assert!(path.split('/').any(|part| names.may_match(part)), "{path}");
+            for found in [
+                paths.protection_of_parts(path.split('/')),
+                paths.protection_of_parts(format!("{path}/below").split('/')),
+                paths.find_exact(path.split('/')).map(|(how, _)| how),
+            ] {
+                assert_eq!(found, Some(PathProtection::Hidden), "{path}");
+            }
+        }
+    }
+    assert_eq!(of(".kube~/config.bak"), Some(PathProtection::Hidden));
+    let own = under("", "hidden = [\"*.sqlite\"]\nshown = [\".env.old\"]", "", false);
+    assert_eq!(in_list(&own, "x.sqlite~"), Some(PathProtection::Hidden));
+    assert_eq!(in_list(&own, ".env.old"), None);
+    // A copy of a readable file is readable, and one of a protected file can be written.
+    for path in ["ca.pub.pem~", "x.tfvars.example", ".npmrc~", "main.rs.bak", "Cargo.lock"] {
         assert_eq!(of(path), None, "{path}");
     }
 }

@@ -44,7 +44,7 @@ impl CallFiles {
         }
         view.check_change(&place, FileAccess::Change)?;
         if let Some(PathNode::Existing(FileKind::File, _)) = &node {
-            settings::check_change(view.root(), &place)?;
+            settings::check_change(&view.workspace, &place)?;
         }
         view.check_parent_writable(&place)?;
         let (stage, root) = view.overlay_mut()?;
@@ -136,7 +136,7 @@ impl CallFiles {
             (FileKind::Directory | FileKind::File | FileKind::Link, None | Some(_)) => {}
         }
         if let Some(PathNode::Existing(FileKind::File, _)) = &new.node {
-            settings::check_change(view.root(), &new.path)?;
+            settings::check_change(&view.workspace, &new.path)?;
         }
         view.check_parent_writable(&old.path)?;
         view.check_parent_writable(&new.path)?;
@@ -257,7 +257,7 @@ impl WorkspaceFilesView {
                     }
                     if let Some(PathNode::Existing(FileKind::File, metadata)) = self.node(&old)? {
                         PathAccessGuard::check_hard_links(&old, &metadata)?;
-                        settings::check_change(self.root(), &old)?;
+                        settings::check_change(&self.workspace, &old)?;
                     }
                 }
             }

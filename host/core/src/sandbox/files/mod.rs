@@ -119,6 +119,7 @@ impl CallFiles {
             FileGrant::Read => None,
             FileGrant::ReadWrite => Some(Overlay::new(workspace.temp_dir())),
         };
+        workspace.refresh_included_settings();
         Self {
             view: Some(WorkspaceFilesView::new(Arc::clone(workspace), stage)),
             ..Self::default()

@@ -113,7 +113,7 @@ impl CallFiles {
         let is_there = match node {
             PathNode::Existing(_, metadata) => {
                 PathAccessGuard::check_hard_links(&place, metadata)?;
-                settings::check_change(view.root(), &place)?;
+                settings::check_change(&view.workspace, &place)?;
                 rooted_fs::check_writable(view.root(), &place)?;
                 let (stage, root) = view.overlay_mut()?;
                 stage.copy(root, &place, !truncate)?;

@@ -1,10 +1,10 @@
-//! Settings files of git and of package managers, which can hold credentials. A tool reads the same
-//! copy without secrets that a command gets. Files with other names are not examined.
+//! Settings files of git, of package managers and of build tools, which can hold credentials. A tool
+//! reads the same copy without secrets that a command gets. Other files are examined only if
+//! settings include them.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, Write as _};
 
-use cap_std::fs::Dir;
 use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
 
 use super::file_refusal::FileRefusal;
@@ -30,7 +30,7 @@ pub(in crate::sandbox) fn without_secrets(
     place: &str,
     mut file: File,
 ) -> Result<(File, Option<Denial>), FileRefusal> {
-    let Some(format) = format_of(workspace.dir(), place) else { return Ok((file, None)) };
+    let Some(format) = format_of(workspace, place) else { return Ok((file, None)) };
     let text = match read(format, &mut file)? {
         SettingsContent::Plain => return Ok((file, None)),
         SettingsContent::Secret(text) => text,
@@ -52,9 +52,9 @@ pub(in crate::sandbox) fn without_secrets(
 
 /// Refuses a change to a settings file that holds credentials, since the change could lose, move or
 /// reveal them.
-pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
-    let Some(format) = format_of(root, place) else { return Ok(()) };
-    let mut file = match rooted_fs::open(root, place) {
+pub(super) fn check_change(workspace: &Workspace, place: &str) -> Result<(), FileRefusal> {
+    let Some(format) = format_of(workspace, place) else { return Ok(()) };
+    let mut file = match rooted_fs::open(workspace.dir(), place) {
         Ok((file, _)) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),
@@ -76,10 +76,11 @@ pub(super) fn check_change(root: &Dir, place: &str) -> Result<(), FileRefusal> {
 
 const USER_REMEDY: &str = "Ask the user to edit it.";
 
-fn format_of(root: &Dir, place: &str) -> Option<SettingsFormat> {
-    SettingsFormat::of_workspace_file(place, |beside| {
-        rooted_fs::symlink_metadata(root, beside).is_ok()
-    })
+fn format_of(workspace: &Workspace, place: &str) -> Option<SettingsFormat> {
+    let by_name = SettingsFormat::of_workspace_file(place, |beside| {
+        rooted_fs::symlink_metadata(workspace.dir(), beside).is_ok()
+    });
+    by_name.or_else(|| workspace.included_settings().format(place))
 }
 
 fn read(format: SettingsFormat, file: &mut File) -> io::Result<SettingsContent> {

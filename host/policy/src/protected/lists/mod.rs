@@ -82,7 +82,10 @@ impl BuiltInList {
     /// Returns the heading of the list.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Hidden => "hidden: tools can neither read nor change these files",
+            Self::Hidden => {
+                "hidden: tools can neither read nor change these files, nor the backup, swap, undo \
+                    and lock files beside them"
+            }
             Self::Protected => "protected: tools can never change these files",
             Self::Instructions => {
                 "instructions: agents follow these files, so each change needs approval in every \
