@@ -45,6 +45,7 @@ pub mod process;
 mod protection_rounds;
 mod protocol;
 mod queue;
+mod reachable_places;
 mod reduce;
 mod remove;
 mod restore;

@@ -32,6 +32,7 @@ mod private_view;
 mod probes;
 mod read_only;
 mod rebinding;
+mod redirected_paths;
 mod sequence;
 mod settings;
 mod system_calls;

@@ -52,3 +52,21 @@ fn settings_and_hooks_of_an_existing_repository_cannot_be_changed_and_its_data_c
         assert_eq!(code, 0, "{path}: {said}");
     }
 }
+
+#[test]
+fn undo_restores_no_settings_into_a_directory_that_became_a_repository() {
+    let home = new_home();
+    let (code, said) = write(&home, "d/config");
+    assert_eq!(code, 0, "{said}");
+    let input = json!({"command": "rm d/config"}).to_string();
+    let ran = home.run(&["tools", "call", "bash", &input, "--mode", "auto"]);
+    assert!(ran.exit_code == 0 && !home.has_file("d/config"), "{ran:?}");
+    for part in ["d/HEAD", "d/objects/x", "d/refs/x"] {
+        home.write_file(&format!("workspace/{part}"), "");
+    }
+    let ran = home.run(&["undo"]);
+    assert!(ran.exit_code != 0 && ran.stderr.contains("part of a git repository"), "{ran:?}");
+    assert!(!home.has_file("d/config"));
+    let ran = home.run(&["undo", "--force"]);
+    assert!(ran.exit_code == 0 && home.has_file("d/config"), "{ran:?}");
+}

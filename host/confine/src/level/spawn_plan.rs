@@ -10,6 +10,7 @@ use crate::protocol::{
     CommandJob, NetworkAccess, SandboxPreparation, SupervisedView, SupervisorOrder,
     SupervisorRequest,
 };
+use crate::reachable_places::remove_redirectable;
 use crate::snapshot::SavedPath;
 use cofferdam_policy::{CommandRules, ComponentDigest};
 
@@ -42,6 +43,7 @@ impl CommandSandbox {
         let mut places = self.find_command_paths(rules);
         let own = self.real_own_directories();
         places.read.retain(|place| may_open(place, &own, rules));
+        remove_redirectable(&mut places, workspace);
         let outer_repository = outer_repository(workspace, environment);
         places.read.extend(outer_repository.clone());
         let digest = task.digest();

@@ -152,9 +152,22 @@ impl ProgramSyntax {
     pub(super) fn is_bounded(&self, words: &[&str]) -> bool {
         let [subcommand, rest @ ..] = words else { return false };
         let lifts = |word: &&str| {
-            self.unbounding_prefixes
+            let begins_so = self
+                .unbounding_prefixes
                 .split_ascii_whitespace()
-                .any(|beginning| word.starts_with(beginning))
+                .any(|beginning| word.starts_with(beginning));
+            begins_so
+                || match self.quirk {
+                    // What follows `--` is for another program, which may write files. Options of
+                    // one letter can come together, as in `-vC DIR`.
+                    ProgramQuirk::Toolchain => {
+                        let is_bundle = word.starts_with('-') && !word.starts_with("--");
+                        *word == "--" || is_bundle && word.contains(['C', 'Z'])
+                    }
+                    // These parts of a format run the program that checks signatures.
+                    ProgramQuirk::Joined => word.contains("%G"),
+                    _ => false,
+                }
         };
         contains_word(self.bounded, subcommand) && !rest.iter().any(lifts)
     }

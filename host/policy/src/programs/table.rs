@@ -39,7 +39,7 @@ pub(crate) const PROGRAMS: &[ProgramSyntax] = &[
         subcommands: GIT_SUBCOMMANDS,
         bounded: "add blame describe diff log ls-files rev-parse shortlog show status",
         // These options write a file, or run a program from the configuration.
-        unbounding_prefixes: "--ou --ext --textc",
+        unbounding_prefixes: "--ou --ext --textc --show-si -e --ed",
         quirk: ProgramQuirk::Joined,
         ..EMPTY
     },
@@ -56,9 +56,10 @@ pub(crate) const PROGRAMS: &[ProgramSyntax] = &[
             remove report rm run rustc \
             rustdoc search t test tree uninstall update vendor verify-project version yank",
         external: "audit clippy deny fmt fuzz llvm-cov machete miri nextest outdated release xtask",
-        // `--open` runs a program from the configuration.
+        // `--open` runs a program from the configuration, and others write to any place.
         bounded: "bench build check doc fmt metadata test tree clippy",
-        unbounding_prefixes: "--config -Z -C --manifest-path --fix --open",
+        unbounding_prefixes: "--config -Z -C --manifest-path --fix --open --target-d --artifact-d \
+            --out-d --lockfile-p --timings",
         quirk: ProgramQuirk::Toolchain,
         ..EMPTY
     },
@@ -216,7 +217,7 @@ pub(crate) const PROGRAMS: &[ProgramSyntax] = &[
             -coverprofile --coverprofile -cpuprofile --cpuprofile -memprofile --memprofile \
             -blockprofile --blockprofile \
             -mutexprofile --mutexprofile -trace --trace -outputdir --outputdir -test. --test. \
-            -fuzz --fuzz -c --c",
+            -fuzz --fuzz -c --c -gocoverdir --gocoverdir",
         ..EMPTY
     },
     ProgramSyntax { name: "gh", value_options: "-R --repo --hostname", ..EMPTY },

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use cap_std::fs::Dir;
 
 use super::history_record::HistoryRecord;
+use super::planted_repository::find_restored_part;
 use super::record::{self, ChangeRecordFile, ChangeState};
 use super::staged::StagedStep;
 use crate::own_file;
@@ -218,7 +219,18 @@ impl UndoHistory {
                 return Err(HistoryError::ChangedSince(changed));
             }
         }
-        let obstacles = record.obstacles(root, force);
+        let mut obstacles = record.obstacles(root, force);
+        if !force {
+            let part = find_restored_part(root, &entry.paths);
+            let part = part.map_err(|source| self.io_error(source))?;
+            obstacles.extend(part.map(|path| {
+                format!(
+                    "`{path}` would be a part of a git repository, and git runs programs that the \
+                        files of a repository name\nhint: look at the directory; --force undoes \
+                        the change"
+                )
+            }));
+        }
         if !obstacles.is_empty() && !force {
             return Err(HistoryError::Blocked(obstacles));
         }

@@ -80,3 +80,18 @@ fn planted_denial(directory: &str, name: &str) -> Denial {
 fn escape(path: &str) -> String {
     escape_line(path, 200)
 }
+
+/// Returns a path that would be a part of a repository if these paths had their earlier state, or
+/// that settings of a repository are read from. The state that a change left may be part of a
+/// repository by now.
+///
+/// # Errors
+/// A directory cannot be read.
+pub(super) fn find_restored_part(root: &Dir, paths: &[String]) -> io::Result<Option<String>> {
+    for (directory, names) in find_parts(paths.iter().map(String::as_str)) {
+        if let Some(name) = find_changed_part(root, directory, &names)? {
+            return Ok(Some(rooted_fs::join(directory, name)));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,111 @@
+//! The paths outside the workspace that no command can have redirected.
+//!
+//! A path that commands see is looked up anew for each command. If it leads through a directory
+//! that commands write, an earlier command can have put a link there. Such a path is left out: what
+//! is in that directory is accessible anyway, and what a link in it points to is not for commands.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use crate::protocol::CommandPaths;
+
+/// The number of links on one path, as for the kernel.
+const MAX_LINKS: usize = 40;
+
+/// Removes the paths that lead through the workspace, or through another path that commands write.
+pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut written: Vec<PathBuf> = places.write.iter().map(|path| real(path)).collect();
+    written.push(real(workspace));
+    for list in [&mut places.read, &mut places.write, &mut places.list] {
+        list.retain(|path| !leads_through(path, &written));
+    }
+}
+
+/// Returns whether some entry on the way to a path, or the path itself, is below one of these
+/// directories. Follows links.
+fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
+    let mut rest: VecDeque<OsString> = names(path);
+    let mut current = PathBuf::from("/");
+    let mut links = 0;
+    while let Some(name) = rest.pop_front() {
+        if name == ".." {
+            current.pop();
+            continue;
+        }
+        let next = current.join(&name);
+        if directories.iter().any(|directory| next != *directory && next.starts_with(directory)) {
+            return true;
+        }
+        match next.read_link() {
+            Ok(target) => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return true;
+                }
+                if target.is_absolute() {
+                    current = PathBuf::from("/");
+                }
+                let mut all = names(&target);
+                all.append(&mut rest);
+                rest = all;
+            }
+            // It is no link, or does not exist.
+            Err(_) => current = next,
+        }
+    }
+    false
+}
+
+/// Returns the names of a path, with `..` as such.
+fn names(path: &Path) -> VecDeque<OsString> {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    names.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_path_through_a_place_that_commands_write_is_left_out() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path().canonicalize().expect("it exists");
+        for directory in ["ws/bin", "ws/.venv", "private", "tools", "cache/inner", "opt"] {
+            fs::create_dir_all(home.join(directory)).expect("it is made");
+        }
+        symlink(home.join("private"), home.join("ws/link")).expect("a link");
+        symlink(home.join("ws/link"), home.join("opt/through")).expect("a link");
+        symlink("../cache/inner", home.join("opt/inner")).expect("a link");
+        symlink("../tools", home.join("opt/tools")).expect("a link");
+        let at = |names: &[&str]| names.iter().map(|name| home.join(name)).collect::<Vec<_>>();
+        let mut places = CommandPaths {
+            read: at(&[
+                "tools",
+                "opt/tools",
+                "ws",
+                "ws/bin",
+                "ws/missing",
+                "ws/link",
+                "opt/through",
+                "cache/inner",
+                "opt/inner",
+                "tools/../ws/bin",
+            ]),
+            write: at(&["cache", "cache/inner", "ws/.venv", "tools"]),
+            list: at(&["ws/bin"]),
+        };
+        remove_redirectable(&mut places, &home.join("ws"));
+        assert_eq!(places.read, at(&["tools", "opt/tools", "ws"]));
+        assert_eq!(places.write, at(&["cache", "tools"]));
+        assert!(places.list.is_empty());
+    }
+}
