@@ -3,6 +3,9 @@
 //! A path that commands see is looked up anew for each command. If it leads through a directory
 //! that commands write, an earlier command can have put a link there. Such a path is left out: what
 //! is in that directory is accessible anyway, and what a link in it points to is not for commands.
+//!
+//! A link of the user into such a directory stays, as long as its target is there: settings in the
+//! home can be links into a workspace.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -18,8 +21,12 @@ pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut written: Vec<PathBuf> = places.write.iter().map(|path| real(path)).collect();
     written.push(real(workspace));
+    let is_below = |path: &Path| {
+        written.iter().any(|directory| path != directory && path.starts_with(directory))
+    };
+    let is_link_into = |path: &Path| !is_below(path) && is_below(&real(path));
     for list in [&mut places.read, &mut places.write, &mut places.list] {
-        list.retain(|path| !leads_through(path, &written));
+        list.retain(|path| !leads_through(path, &written) || is_link_into(path));
     }
 }
 
@@ -104,7 +111,7 @@ mod tests {
             list: at(&["ws/bin"]),
         };
         remove_redirectable(&mut places, &home.join("ws"));
-        assert_eq!(places.read, at(&["tools", "opt/tools", "ws"]));
+        assert_eq!(places.read, at(&["tools", "opt/tools", "ws", "opt/inner"]));
         assert_eq!(places.write, at(&["cache", "tools"]));
         assert!(places.list.is_empty());
     }

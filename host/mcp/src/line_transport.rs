@@ -17,7 +17,9 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::foreign_answer::is_foreign_answer;
 use crate::invalid_message::explain_error;
+use crate::message_size::find_excess;
 
 /// The longest line, in bytes.
 const MAX_LINE_LEN: usize = 16 << 20;
@@ -138,6 +140,10 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         if line.is_empty() {
             return None;
         }
+        if let Some(problem) = find_excess(line) {
+            self.refuse(None, ErrorData::invalid_request(problem, None));
+            return None;
+        }
         let message = match serde_json::from_slice::<RxJsonRpcMessage<RoleServer>>(line) {
             Ok(message) => message,
             Err(error) => {
@@ -174,6 +180,11 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                 {
                     self.open_requests.lock().remove(id);
                 }
+            }
+            JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
+                if is_foreign_answer(&message) =>
+            {
+                return None;
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => {}
         }

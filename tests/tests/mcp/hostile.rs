@@ -199,3 +199,22 @@ fn a_program_that_is_no_client_gets_an_error() {
     assert_eq!((ran.exit_code, ran.stdout.as_str()), (0, ""), "an empty input is the end: {ran:?}");
     assert!(started.elapsed() < Duration::from_secs(20));
 }
+
+#[test]
+fn a_line_with_millions_of_values_is_refused_before_it_is_parsed() {
+    let home = new_home();
+    let mut client = McpClient::begin(&home, &[]);
+    let values = vec!["0"; 7_000_000].join(",");
+    let line =
+        format!("{{\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{{\"x\":[{values}]}}}}\n");
+    client.send_bytes(line.as_bytes());
+    let refused = client.wait_for("an error", |message| message["error"].is_object());
+    let text = refused["error"]["message"].to_string();
+    assert!(text.contains("more than 200000 values"), "{refused}");
+    client.assert_healthy();
+    let status = std::fs::read_to_string(format!("/proc/{}/status", client.id()));
+    let status = status.expect("it runs");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    let kib: u64 = peak.trim().trim_end_matches(" kB").parse().expect("a number");
+    assert!(kib < 300 << 10, "{kib} KiB");
+}

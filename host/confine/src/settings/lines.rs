@@ -74,7 +74,7 @@ fn section_name(line: &str) -> Option<&str> {
 /// `[http-basic.name]`.
 fn is_secret_section(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    let mut parts = name.split('.').map(|part| unquoted(part));
+    let mut parts = name.split('.').map(unquoted);
     let is_secret = |part: &str| {
         let end = part.rsplit(['-', '_']).next().unwrap_or(part);
         part == "http-basic"

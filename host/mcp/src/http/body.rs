@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::options::HttpLimits;
 use super::response::HttpRefusal;
+use crate::message_size::find_excess;
 
 /// The unit in which the memory of bodies is counted, in bytes.
 const BUDGET_UNIT: usize = 4 << 10;
@@ -53,7 +54,13 @@ impl BodyBudget {
             return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
         }
         match tokio::time::timeout(self.timeout, self.collect(body)).await {
-            Ok(received) => received,
+            Ok(received) => {
+                let received = received?;
+                match find_excess(&received.bytes) {
+                    Some(problem) => Err(HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, problem)),
+                    None => Ok(received),
+                }
+            }
             Err(_) => {
                 let seconds = self.timeout.as_secs();
                 let problem = format!("the body did not arrive within {seconds} seconds");

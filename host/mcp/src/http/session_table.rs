@@ -22,6 +22,7 @@ use super::options::HttpLimits;
 use super::response::{HttpRefusal, SERVER_ERROR};
 use super::session::{HttpSession, SessionEvents, SessionTransport};
 use super::streams::StreamRefusal;
+use crate::foreign_answer::is_foreign_answer;
 
 /// How long a service may take to answer the first request of a session.
 const INITIALIZE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -217,6 +218,9 @@ impl SessionManager for SessionTable {
         message: RxJsonRpcMessage<RoleServer>,
     ) -> io::Result<()> {
         let session = self.find(id)?;
+        if is_foreign_answer(&message) {
+            return Ok(());
+        }
         pass_on(&session, message).await
     }
 

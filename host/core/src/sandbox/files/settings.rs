@@ -1,5 +1,5 @@
-//! Settings files of git, of package managers and of build tools, which can hold credentials. A tool
-//! reads the same copy without secrets that a command gets. Other files are examined only if
+//! Settings files of git, of package managers and of build tools, which can hold credentials. A
+//! tool reads the same copy without secrets that a command gets. Other files are examined only if
 //! settings include them.
 
 use std::fs::File;
