@@ -213,6 +213,10 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
         }
     };
     let done = finish(&unfinished, set_aside, workspace);
+    let end = match &done {
+        Ok(restored) if !restored.has_unrestored => "; its protected paths are now restored",
+        Ok(_) | Err(_) => "",
+    };
     let mut remarks = match done {
         Ok(RestoredPaths { notices, has_unrestored: true, .. }) => {
             notices.into_iter().chain([keep_unrestored(&path)]).collect()
@@ -229,9 +233,9 @@ pub(super) fn recover(set_aside: &Path, workspace: &Path) -> Vec<String> {
     if !remarks.is_empty() {
         remarks.insert(
             0,
-            "an earlier command in this workspace was interrupted because Cofferdam ended; its \
-                protected paths are now restored"
-                .to_owned(),
+            format!(
+                "an earlier command in this workspace was interrupted because Cofferdam ended{end}"
+            ),
         );
     }
     saved.into_iter().chain(remarks).collect()
