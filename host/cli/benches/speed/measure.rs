@@ -36,6 +36,17 @@ pub(crate) fn shown(line: &Line<'_>, samples: Vec<Duration>) {
 pub(crate) fn against(
     line: &Line<'_>,
     rounds: usize,
+    run: impl FnMut(),
+    native: impl FnMut(),
+) {
+    against_after(Duration::ZERO, line, rounds, run, native);
+}
+
+/// Like [`against`], with a pause before each sample.
+pub(crate) fn against_after(
+    pause: Duration,
+    line: &Line<'_>,
+    rounds: usize,
     mut run: impl FnMut(),
     mut native: impl FnMut(),
 ) {
@@ -43,7 +54,9 @@ pub(crate) fn against(
     native();
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
+        std::thread::sleep(pause);
         let our = sample(1, &mut run);
+        std::thread::sleep(pause);
         let their = sample(1, &mut native);
         ratios.push(our.as_secs_f64() / their.as_secs_f64());
         ours.push(our);
