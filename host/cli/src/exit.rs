@@ -7,6 +7,8 @@ use cofferdam::agent::RequestOutcome;
 
 /// A command failed, or a tool's result is an error.
 pub(super) const FAILURE: u8 = 1;
+/// Standard output could not be written: `EX_IOERR`.
+const LOST_OUTPUT: u8 = 74;
 /// An error in the configuration, the policy or the workspace: `EX_CONFIG`.
 pub(super) const CONFIGURATION_ERROR: u8 = 78;
 
@@ -25,6 +27,12 @@ pub(super) fn outcome_code(outcome: &RequestOutcome) -> u8 {
         // The exit code that a shell reports for a program ended by SIGINT.
         RequestOutcome::Aborted => 130,
     }
+}
+
+/// Reports that a command succeeded, but that its output is lost.
+pub(super) fn report_lost_output(problem: &std::io::Error) -> ExitCode {
+    eprint_line(&format!("cofferdam: cannot write to standard output: {problem}"));
+    ExitCode::from(LOST_OUTPUT)
 }
 
 /// Prints the help for an empty command line, which is a usage error.

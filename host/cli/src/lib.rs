@@ -57,6 +57,14 @@ pub use reference::cli_reference;
 
 /// Runs the program: parses the command line, runs the command and reports errors.
 pub fn run() -> ExitCode {
+    let code = run_command();
+    match print::output_error() {
+        Some(problem) if code == ExitCode::SUCCESS => exit::report_lost_output(problem),
+        Some(_) | None => code,
+    }
+}
+
+fn run_command() -> ExitCode {
     HelperProcesses::init();
     let CliArgs { command, common, log, chat } = match CliArgs::try_parse_with_sources() {
         Ok(args) => args,

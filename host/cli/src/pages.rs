@@ -5,7 +5,7 @@ use console::{Style, style};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::wrap::TerminalSize;
-use cofferdam::terminal_escape;
+use cofferdam::terminal_escape::{self, LineSegment, MAX_EMPTY_LINES, split_at_blanks};
 
 /// The prefix of the first row of a line and of its continued rows. Untrusted text is never printed
 /// in these columns, so it cannot imitate another kind of row.
@@ -13,10 +13,6 @@ const LINE_MARK: &str = "    ";
 const CONTINUATION_MARK: &str = "  ↳ ";
 /// The prefix of a row that replaces omitted text.
 const OMISSION_MARK: &str = "  ⋮ ";
-/// Maximum number of consecutive empty lines, and of consecutive spaces or tabs in a line, that are
-/// shown unchanged.
-const MAX_EMPTY_LINES: usize = 2;
-const MAX_BLANKS: usize = 40;
 /// The replacement for a tab.
 const TAB_SPACES: &str = "    ";
 /// Minimum columns of text in a row, in addition to its prefix.
@@ -187,7 +183,7 @@ fn wrap_lines(lines: &[DialogPageLine], columns: usize) -> Vec<String> {
         }
         for line in run {
             let mut first_prefix = line.prefix;
-            for part in split_segments(&line.text) {
+            for part in split_at_blanks(&line.text) {
                 match part {
                     LineSegment::Text(text) => {
                         let dressed = |row: &String| {
@@ -212,35 +208,6 @@ fn wrap_lines(lines: &[DialogPageLine], columns: usize) -> Vec<String> {
 
 fn omission_row(what: &str) -> String {
     style(format!("{OMISSION_MARK}{what}")).yellow().bold().for_stderr().to_string()
-}
-
-/// A segment of a line.
-enum LineSegment<'a> {
-    Text(&'a str),
-    /// The number of omitted spaces and tabs.
-    Blanks(usize),
-}
-
-/// Splits a line at long runs of spaces or tabs.
-fn split_segments(line: &str) -> Vec<LineSegment<'_>> {
-    let mut parts = Vec::new();
-    let (mut start, mut at) = (0, 0);
-    while at < line.len() {
-        let rest = &line[at..];
-        let blanks = rest.len() - rest.trim_start_matches([' ', '\t']).len();
-        if blanks > MAX_BLANKS {
-            if at > start {
-                parts.push(LineSegment::Text(&line[start..at]));
-            }
-            parts.push(LineSegment::Blanks(blanks));
-            start = at + blanks;
-        }
-        at += blanks.max(rest.chars().next().map_or(1, char::len_utf8));
-    }
-    if start < line.len() || parts.is_empty() {
-        parts.push(LineSegment::Text(&line[start..]));
-    }
-    parts
 }
 
 /// Wraps a line: after a space if there is one in the second half of the row, otherwise anywhere.

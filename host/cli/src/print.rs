@@ -1,7 +1,8 @@
 //! Writing to standard output and standard error. A closed stream never causes a panic.
 
 use std::borrow::Cow;
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use super::wrap;
 
@@ -12,16 +13,34 @@ pub(super) fn supports_cursor() -> bool {
     is_able && std::io::stderr().is_terminal()
 }
 
+/// The first error of standard output that a user should know about.
+static OUTPUT_ERROR: OnceLock<io::Error> = OnceLock::new();
+
+/// Returns why output was lost: the disk may be full. That a reader such as `head` has closed the
+/// stream is no such error.
+pub(super) fn output_error() -> Option<&'static io::Error> {
+    OUTPUT_ERROR.get()
+}
+
+/// Notes the outcome of a write to standard output. Returns whether it was written.
+pub(super) fn note_written(written: io::Result<()>) -> bool {
+    let Err(error) = written else { return true };
+    if error.kind() != io::ErrorKind::BrokenPipe {
+        let _ = OUTPUT_ERROR.set(error);
+    }
+    false
+}
+
 /// Prints a line to standard output. Returns whether it was written.
 pub(super) fn print_line(text: &str) -> bool {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    note_written(writeln!(out, "{text}").and_then(|()| out.flush()))
 }
 
 /// Prints text without a line break to standard output.
 pub(super) fn print_text(text: &str) {
     let mut out = std::io::stdout().lock();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
+    note_written(write!(out, "{text}").and_then(|()| out.flush()));
 }
 
 /// Prints a line to standard error, wrapped between words at a terminal.

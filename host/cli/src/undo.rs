@@ -91,6 +91,12 @@ fn report_leftovers(history: &UndoHistory) -> Result<(), HistoryError> {
             place(&directory)
         ));
     }
+    for entry in history.unkept()? {
+        eprint_line(&format!(
+            "Cannot be undone, because it replaced or removed more than undo keeps: {}.",
+            format_entry(&entry)
+        ));
+    }
     for (directory, why) in history.unreadable()? {
         let why = terminal_escape::escape_line(&why.to_string(), 400);
         eprint_line(&format!(

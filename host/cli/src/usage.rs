@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
-use super::print::{eprint_line, print_line};
+use super::print::{eprint_line, note_written, print_line};
 use super::{render, tools};
 
 /// Reports an error of the command line, or prints `--help` and `--version`. Programs that request
@@ -13,8 +13,11 @@ pub(super) fn report(error: &clap::Error) -> ExitCode {
     if error.use_stderr() && arguments.iter().any(|argument| has_control_characters(argument)) {
         eprint_line(&escaped(error));
     } else {
-        // Standard error may be closed; then the message is lost.
-        let _ = error.print();
+        // If standard error is closed, the message is lost.
+        let printed = error.print();
+        if !error.use_stderr() {
+            note_written(printed);
+        }
     }
     if error.kind() == clap::error::ErrorKind::InvalidSubcommand {
         eprint_line("hint: to send a prompt, use `cofferdam run \"…\"`");

@@ -38,6 +38,7 @@ mod line_transport;
 mod message_size;
 mod page_cursor;
 mod question_text;
+mod request_queue;
 mod resources;
 mod server;
 pub mod servers;

@@ -2,9 +2,10 @@
 //!
 //! What the client sends is limited before the SDK sees it: the length of a line, the number of
 //! open requests, and their IDs. Whatever is refused gets an answer, so that no client waits for
-//! ever. While the client does not read, nothing more is read from it.
+//! ever. A request with a large answer starts when there is room for the answer, and the room is
+//! free again when the answer is written: a client that does not read costs little memory.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::foreign_answer::is_foreign_answer;
 use crate::invalid_message::explain_error;
 use crate::message_size::find_excess;
+use crate::request_queue::{Admission, AnswerRoom, RequestQueue};
 
 /// The longest line, in bytes.
 const MAX_LINE_LEN: usize = 16 << 20;
@@ -39,6 +41,8 @@ const SERVER_BUSY: ErrorCode = ErrorCode(-32000);
 pub(crate) struct LineTransport<R> {
     input: BufReader<R>,
     line: Vec<u8>,
+    /// The length of the last complete line, in bytes.
+    last_len: usize,
     /// Whether the rest of the current line is dropped.
     is_discarding: bool,
     /// Whether a request has arrived. Nothing else opens a session.
@@ -46,7 +50,8 @@ pub(crate) struct LineTransport<R> {
     /// An answer that is sent before the next line is read.
     refusal: Option<Vec<u8>>,
     open_requests: OpenRequests,
-    output: Option<mpsc::Sender<Vec<u8>>>,
+    queue: RequestQueue,
+    output: Option<mpsc::Sender<WaitingLine>>,
     writer: Option<JoinHandle<()>>,
     ends: ConnectionEnds,
 }
@@ -60,13 +65,26 @@ pub(crate) struct ConnectionEnds {
     pub(crate) output_closed: CancellationToken,
 }
 
-/// The IDs of the requests without an answer.
+/// The IDs of the requests without an answer, with the room of each answer.
 #[derive(Clone, Debug, Default)]
-struct OpenRequests(Arc<Mutex<HashSet<RequestId>>>);
+struct OpenRequests(Arc<Mutex<HashMap<RequestId, Option<AnswerRoom>>>>);
 
 impl OpenRequests {
-    fn lock(&self) -> MutexGuard<'_, HashSet<RequestId>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Option<AnswerRoom>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A line that waits to be written.
+struct WaitingLine {
+    line: Vec<u8>,
+    /// The room that is free again when the line is written.
+    room: Option<AnswerRoom>,
+}
+
+impl From<Vec<u8>> for WaitingLine {
+    fn from(line: Vec<u8>) -> Self {
+        Self { line, room: None }
     }
 }
 
@@ -87,10 +105,12 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         Self {
             input: BufReader::with_capacity(WRITE_SIZE, input),
             line: Vec::new(),
+            last_len: 0,
             is_discarding: false,
             has_request: false,
             refusal: None,
             open_requests: OpenRequests::default(),
+            queue: RequestQueue::default(),
             output: Some(lines),
             writer: Some(tokio::spawn(write_lines(output, waiting, closed))),
             ends,
@@ -127,6 +147,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
     /// Takes the current line. Returns its message if the SDK may see it.
     fn take_message(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         let mut line = std::mem::take(&mut self.line);
+        self.last_len = line.len();
         let message = self.check_line(line.trim_ascii());
         // A buffer of an ordinary size is used again.
         if line.capacity() <= WRITE_SIZE {
@@ -155,7 +176,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
             JsonRpcMessage::Request(request) => {
                 self.has_request = true;
                 let mut open = self.open_requests.lock();
-                if open.contains(&request.id) {
+                if open.contains_key(&request.id) {
                     drop(open);
                     let problem = "the ID is that of a request without an answer";
                     // An answer with the ID would count as the answer of the other request.
@@ -170,7 +191,7 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                     self.refuse(Some(id), ErrorData::new(SERVER_BUSY, problem, None));
                     return None;
                 }
-                open.insert(request.id.clone());
+                open.insert(request.id.clone(), None);
             }
             JsonRpcMessage::Notification(notification) => {
                 // The SDK drops the answer of a cancelled request.
@@ -179,6 +200,9 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.open_requests.lock().remove(id);
+                    if self.queue.remove(id) {
+                        return None;
+                    }
                 }
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_)
@@ -192,10 +216,41 @@ impl<R: AsyncRead + Send + Unpin> LineTransport<R> {
         self.has_request.then_some(message)
     }
 
+    /// Returns a message if the SDK may have it now. A request whose answer has no room waits.
+    fn admit(
+        &mut self,
+        message: RxJsonRpcMessage<RoleServer>,
+    ) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let JsonRpcMessage::Request(request) = message else { return Some(message) };
+        let length = self.last_len;
+        match self.queue.admit(request, length) {
+            Admission::Started(request, room) => {
+                if let Some(open) = self.open_requests.lock().get_mut(&request.id) {
+                    *open = room;
+                }
+                Some(JsonRpcMessage::Request(*request))
+            }
+            Admission::Waiting => None,
+            Admission::Refused(id) => {
+                self.open_requests.lock().remove(&id);
+                let problem = "too many bytes of requests wait for answers; try again later";
+                self.refuse(Some(id), ErrorData::new(SERVER_BUSY, problem, None));
+                None
+            }
+        }
+    }
+
+    /// Returns the first waiting request, for whose answer there is room now.
+    fn start_next(&mut self, room: AnswerRoom) -> Option<RxJsonRpcMessage<RoleServer>> {
+        let request = self.queue.take_first()?;
+        *self.open_requests.lock().get_mut(&request.id)? = Some(room);
+        Some(JsonRpcMessage::Request(request))
+    }
+
     fn refuse_line(&mut self, line: &[u8], error: &serde_json::Error) {
         let (id, error) = explain_error(line, error);
         // An answer with an open ID would count as the answer of the other request.
-        let id = id.filter(|id| !self.open_requests.lock().contains(id));
+        let id = id.filter(|id| !self.open_requests.lock().contains_key(id));
         self.refuse(id, error);
     }
 
@@ -215,14 +270,17 @@ fn to_line(message: &TxJsonRpcMessage<RoleServer>) -> io::Result<Vec<u8>> {
 /// Writes lines until there are no more, or until the other end is closed.
 async fn write_lines(
     mut output: impl AsyncWrite + Unpin,
-    mut lines: mpsc::Receiver<Vec<u8>>,
+    mut lines: mpsc::Receiver<WaitingLine>,
     closed: CancellationToken,
 ) {
-    while let Some(mut piece) = lines.recv().await {
+    while let Some(WaitingLine { line: mut piece, room }) = lines.recv().await {
+        // The room of all lines of the piece, until they are written.
+        let mut rooms: Vec<AnswerRoom> = room.into_iter().collect();
         while piece.len() < WRITE_SIZE
-            && let Ok(line) = lines.try_recv()
+            && let Ok(WaitingLine { line, room }) = lines.try_recv()
         {
             piece.extend(line);
+            rooms.extend(room);
         }
         let written = async {
             output.write_all(&piece).await?;
@@ -247,13 +305,12 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for LineTransport<R> {
             JsonRpcMessage::Error(error) => error.id.as_ref(),
             JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => None,
         };
-        if let Some(id) = answered {
-            self.open_requests.lock().remove(id);
-        }
+        let room = answered.and_then(|id| self.open_requests.lock().remove(id)).flatten();
         let (line, output) = (to_line(&message), self.output.clone());
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
-            output.ok_or_else(closed)?.send(line?).await.map_err(|_| closed())
+            let line = WaitingLine { line: line?, room };
+            output.ok_or_else(closed)?.send(line).await.map_err(|_| closed())
         }
     }
 
@@ -262,12 +319,23 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleServer> for LineTransport<R> {
             if self.refusal.is_some() {
                 let place = self.output.as_ref()?.reserve().await.ok()?;
                 if let Some(line) = self.refusal.take() {
-                    place.send(line);
+                    place.send(line.into());
                 }
             }
-            match self.read_line().await {
+            let room = self.queue.wait_for_room();
+            let read = tokio::select! {
+                biased;
+                room = room => {
+                    if let Some(message) = self.start_next(room) {
+                        return Some(message);
+                    }
+                    continue;
+                }
+                read = self.read_line() => read,
+            };
+            match read {
                 ReadLine::Complete => {
-                    if let Some(message) = self.take_message() {
+                    if let Some(message) = self.take_message().and_then(|new| self.admit(new)) {
                         return Some(message);
                     }
                 }

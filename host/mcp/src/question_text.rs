@@ -5,7 +5,7 @@
 
 use cofferdam::policy::{ApprovalQuestion, ChangeRisk, ChangeSet, Effect, FileChange};
 use cofferdam::sandbox::{CommandSandbox, special_address};
-use cofferdam::terminal_escape::{escape_exact, escape_line, escape_name};
+use cofferdam::terminal_escape::{escape_exact, escape_line, escape_name, shorten_blanks};
 
 /// The largest text that is asked about, in bytes. A longer one is not read before it is approved.
 const MAX_TEXT_LEN: usize = 32 << 10;
@@ -85,6 +85,8 @@ pub(crate) fn word_question(
         ));
     }
     let indent = |line: &str| if line.is_empty() { String::new() } else { format!("    {line}") };
+    // A client may show only the first rows.
+    let body = shorten_blanks(&body);
     let shown: Vec<String> = body.lines().map(indent).collect();
     Ok(WordedQuestion {
         text: format!("{headline}\n\n{}\n", shown.join("\n")),

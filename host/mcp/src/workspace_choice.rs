@@ -72,22 +72,90 @@ impl fmt::Debug for WorkspaceChoice {
     }
 }
 
-/// Checks that a root is a project, and not most files of the user.
+/// Directories that belong to the system as a whole.
+const SYSTEM_TREES: &[&str] = &[
+    "/bin",
+    "/boot",
+    "/dev",
+    "/etc",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/proc",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr/bin",
+    "/usr/include",
+    "/usr/lib",
+    "/usr/lib32",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/sbin",
+    "/usr/share",
+    "/var/cache",
+    "/var/lib",
+    "/var/log",
+    "/var/run",
+    "/var/spool",
+    // macOS
+    "/Applications",
+    "/Library",
+    "/System",
+    "/private/etc",
+    "/private/var/db",
+];
+/// Directories that can contain projects, but are none.
+const PARENTS_OF_PROJECTS: &[&str] = &[
+    "/home",
+    "/media",
+    "/mnt",
+    "/opt",
+    "/private",
+    "/private/tmp",
+    "/private/var",
+    "/root",
+    "/srv",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/usr/src",
+    "/var",
+    "/var/tmp",
+    "/Users",
+    "/Volumes",
+];
+
+/// Checks that a root is a project, and neither most files of the user nor a part of the system.
 fn check_extent(root: &Path, home: Option<&Path>) -> Result<(), String> {
     let whole = root.canonicalize().unwrap_or_else(|_| root.to_owned());
     let home = home.map(|home| home.canonicalize().unwrap_or_else(|_| home.to_owned()));
+    // The home of a service can be below `/var/lib`.
+    let is_in_home = home.as_ref().is_some_and(|home| whole != *home && whole.starts_with(home));
+    let tree = SYSTEM_TREES.iter().find(|tree| whole.starts_with(tree));
+    if let (Some(tree), false) = (tree, is_in_home) {
+        return Err(refuse_root(root, &format!("it is in {tree}, a directory of the system")));
+    }
+    if PARENTS_OF_PROJECTS.iter().any(|parent| whole == Path::new(parent)) {
+        return Err(refuse_root(root, "it is not a project, but a directory for many of them"));
+    }
     let what = match home {
         _ if whole == Path::new("/") => "the root of the file system",
         Some(home) if home == whole => "your home directory",
         Some(home) if home.starts_with(&whole) => "a parent of your home directory",
         Some(_) | None => return Ok(()),
     };
+    let why = format!("it is {what}, so tools and commands could access most of your files");
+    Err(refuse_root(root, &why))
+}
+
+fn refuse_root(root: &Path, why: &str) -> String {
     let root = cofferdam::terminal_escape::escape_line(&root.display().to_string(), 200);
-    Err(format!(
-        "cannot use the root {root} of the client as the workspace: it is {what}, so tools and \
-            commands could access most of your files\nhint: choose a project directory with \
-            `-C DIR`"
-    ))
+    format!(
+        "cannot use the root {root} of the client as the workspace: {why}\nhint: choose a project \
+            directory with `-C DIR`"
+    )
 }
 
 #[cfg(test)]
@@ -108,7 +176,10 @@ mod tests {
         }
         assert!(check(Path::new("/")).is_err());
         assert_eq!(check(&home.join("project")), Ok(()));
-        assert_eq!(check(Path::new("/tmp")).is_ok(), !directory.path().starts_with("/tmp"));
+        for refused in ["/tmp", "/etc", "/proc/self/fd", "/sys", "/dev/shm", "/usr/lib", "/var"] {
+            assert!(check(Path::new(refused)).is_err(), "{refused}");
+        }
+        assert_eq!(check(Path::new("/usr/src/project")), Ok(()));
     }
 
     #[test]
@@ -123,14 +194,14 @@ mod tests {
             let roots: Vec<String> = roots.iter().map(|root| (*root).to_owned()).collect();
             opener.open(&roots).err().expect("no host is opened here")
         };
-        assert_eq!(open(&["file:///tmp/a%20b"]), "opened");
+        assert_eq!(open(&["file:///work/a%20b"]), "opened");
         assert_eq!(open(&[]), "opened");
         assert_eq!(open(&["file:///a", "file:///b"]), "opened");
         assert!(open(&["https://a.org/"]).contains("not a local file"));
         assert!(open(&["file:///"]).contains("the root of the file system"));
         assert_eq!(
             *asked.lock().expect("unpoisoned"),
-            [Some(PathBuf::from("/tmp/a b")), None, None]
+            [Some(PathBuf::from("/work/a b")), None, None]
         );
     }
 }

@@ -115,6 +115,9 @@ pub enum Scope {
         tool: String,
         /// The working directory. In another directory, the same line can run another program.
         directory: WorkspacePath,
+        /// Whether the commands run in the background. Such a command outlives its call and takes
+        /// input, so an approval of the one kind does not cover the other.
+        background: bool,
         /// The command lines that the scope covers.
         lines: CommandScope,
     },
@@ -145,9 +148,14 @@ impl Effect {
     /// Returns the widest scope that may be remembered for this effect, if any.
     pub fn scope(&self, tool: &str) -> Option<Scope> {
         match self {
-            Self::Command { line, directory, .. } => {
+            Self::Command { line, directory, background } => {
                 let lines = SimpleCommand::parse(line)?.scope();
-                Some(Scope::Command { tool: tool.to_owned(), directory: directory.clone(), lines })
+                Some(Scope::Command {
+                    tool: tool.to_owned(),
+                    directory: directory.clone(),
+                    background: *background,
+                    lines,
+                })
             }
             // Changes that no diff shows need approval each time.
             Self::Write { changes, confirm: false }
@@ -173,9 +181,14 @@ impl Scope {
     pub fn covers(&self, tool: &str, effect: &Effect) -> bool {
         match (self, effect) {
             (
-                Self::Command { tool: approved, directory: place, lines },
-                Effect::Command { line, directory, .. },
-            ) => approved == tool && place == directory && lines.covers(line),
+                Self::Command { tool: approved, directory: place, background: is_approved, lines },
+                Effect::Command { line, directory, background },
+            ) => {
+                approved == tool
+                    && place == directory
+                    && is_approved == background
+                    && lines.covers(line)
+            }
             (Self::Write { tool: approved, path }, Effect::Write { changes, confirm }) => {
                 let covers = |change: &FileChange| {
                     change.kind == ChangeKind::CreateDirectory && path.is_within(&change.path)
@@ -234,8 +247,13 @@ impl Scope {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Command { directory, lines, .. } if directory.as_str().is_empty() => lines.fmt(f),
-            Self::Command { directory, lines, .. } => write!(f, "{lines} in {directory}"),
+            Self::Command { directory, background, lines, .. } => {
+                lines.fmt(f)?;
+                if !directory.as_str().is_empty() {
+                    write!(f, " in {directory}")?;
+                }
+                if *background { f.write_str(" in the background") } else { Ok(()) }
+            }
             Self::Write { tool, path } => write!(f, "{tool} writing {path}"),
             Self::Fetch { tool, method, host } => {
                 write!(f, "{method} requests of {tool} to {host}")

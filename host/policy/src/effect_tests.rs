@@ -60,6 +60,18 @@ fn r039_a_scope_is_about_one_tool_and_one_directory_or_host() {
 }
 
 #[test]
+fn r039_a_command_in_the_background_needs_an_approval_of_its_own() {
+    let run =
+        |background| Effect::Command { line: "git status".into(), directory: path(""), background };
+    for background in [false, true] {
+        let scope = run(background).scope("bash").expect("a scope");
+        assert!(scope.covers("bash", &run(background)), "{scope}");
+        assert!(!scope.covers("bash", &run(!background)), "{scope}");
+        assert_eq!(scope.to_string().ends_with(" in the background"), background, "{scope}");
+    }
+}
+
+#[test]
 fn r039_a_write_scope_covers_its_path_and_the_directories_on_the_way_to_it() {
     let scope = write(&[("src/a/x", create()), ("src/a/y", create())]).scope("edit").expect("one");
     assert_eq!(scope.to_string(), "edit writing src/a");

@@ -29,7 +29,7 @@ const ALLOWED_IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("image_type", &[]),
-    ("model", &["agent", "conversation", "random"]),
+    ("model", &["agent", "bounded_json", "conversation", "random"]),
     ("plugins", &["config", "policy", "sandbox", "tools"]),
     ("random", &[]),
     ("sandbox", &["image_type", "policy"]),

@@ -24,6 +24,15 @@ fn the_user_sees_the_real_diff_and_the_real_command() {
     assert!(message.contains(r"printf 'a\u{202e}b' # \u{1b}[2J"), "{message}");
     assert!(message.contains("in the sandbox"), "{message}");
     ok_text(&client.result_of(run));
+    // A client that shows the first rows shows the end of such a command, too.
+    let command = format!("true{}\necho{}two", "\n".repeat(60), " ".repeat(500));
+    let run = client.start_call("bash", json!({"command": command}));
+    let question = client.answer_question(json!({"decision": "once"}));
+    let message = question["params"]["message"].as_str().expect("a text");
+    let shown =
+        "    true\n    ⋮ 60 empty lines\n    echo\n    ⋮ 500 spaces or tabs omitted\n    two\n";
+    assert!(message.contains(shown), "{message}");
+    ok_text(&client.result_of(run));
 }
 
 #[test]

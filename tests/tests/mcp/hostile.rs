@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
+use cofferdam_tests::program::TestHome;
 use serde_json::{Value, json};
 
 use crate::client::{McpClient, new_home, ok_text};
@@ -135,8 +136,27 @@ fn an_open_id_cannot_be_used_twice() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read_from() {
-    let home = new_home().with_file("big.txt", "x".repeat(90_000));
+fn a_client_that_does_not_read_costs_little_memory() {
+    let text = format!("{}\n", "x".repeat(999)).repeat(1_000);
+    let home = new_home().with_file("big.txt", text);
+    let place = home.workspace().join("big.txt");
+    let call = json!({"name": "read_file", "arguments": {"path": "big.txt"}});
+    let read = json!({"uri": format!("file://{}", place.display())});
+    for (method, params) in [("tools/call", call), ("resources/read", read)] {
+        assert_unread_answers_are_few(&home, method, &params);
+        // Whoever reads gets all of them.
+        let mut client = McpClient::begin(&home, &[]);
+        let asked: Vec<i64> = (0..150).map(|_| client.request(method, params.clone())).collect();
+        for id in asked {
+            client.result_of(id);
+        }
+    }
+}
+
+/// Sends many requests to a server without reading an answer.
+#[track_caller]
+fn assert_unread_answers_are_few(home: &TestHome, method: &str, params: &Value) {
+    let (method, params) = (method.to_owned(), params.clone());
     let mut command = home.command(&["mcp", "serve", "-C", "."]);
     command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
@@ -148,8 +168,7 @@ fn a_client_that_does_not_read_is_not_read_from() {
     let id = child.id();
     let writer = std::thread::spawn(move || {
         for n in 1..200_000_u32 {
-            let call = json!({"jsonrpc": "2.0", "id": n, "method": "tools/call",
-                "params": {"name": "read_file", "arguments": {"path": "big.txt"}}});
+            let call = json!({"jsonrpc": "2.0", "id": n, "method": method, "params": params});
             if writeln!(input, "{call}").is_err() {
                 return n;
             }
@@ -162,7 +181,35 @@ fn a_client_that_does_not_read_is_not_read_from() {
     child.wait().expect("it is a child");
     let sent = writer.join().expect("it ends");
     assert!(sent < 200_000, "the server has stopped reading");
-    assert!(peak < 1000 << 20, "{} MiB", peak >> 20);
+    assert!(peak < 250 << 20, "{} MiB", peak >> 20);
+}
+
+#[test]
+fn a_request_that_waits_for_room_can_be_cancelled() {
+    let home = new_home();
+    let mut client = McpClient::begin(&home, &[]);
+    let write = |client: &mut McpClient, n: usize| {
+        client.start_call("write_file", json!({"path": format!("f{n}"), "content": "x"}))
+    };
+    // Each waits for an approval, and keeps the room of its answer.
+    let asked: Vec<i64> = (0..64).map(|n| write(&mut client, n)).collect();
+    let waiting = [write(&mut client, 64), write(&mut client, 65)];
+    client.assert_healthy();
+    client.notify("notifications/cancelled", json!({"requestId": waiting[0]}));
+    for id in &asked {
+        client.notify("notifications/cancelled", json!({"requestId": id}));
+    }
+    // The last one starts when there is room, and asks.
+    let is_last = |message: &Value| {
+        message["method"] == "elicitation/create"
+            && message["params"]["message"].as_str().is_some_and(|text| text.contains("f65"))
+    };
+    let question = client.wait_for("the question of the last request", is_last);
+    let accept = json!({"action": "accept", "content": {"decision": "once"}});
+    client.send(&json!({"jsonrpc": "2.0", "id": question["id"], "result": accept}));
+    ok_text(&client.result_of(waiting[1]));
+    let written: Vec<usize> = (0..66).filter(|n| home.has_file(&format!("f{n}"))).collect();
+    assert_eq!(written, [65]);
 }
 
 #[test]

@@ -117,6 +117,20 @@ fn explain_says_what_a_call_would_meet() {
 }
 
 #[test]
+fn explain_says_that_parts_of_a_repository_are_looked_at() {
+    let home = home_with_policy(USER_POLICY, "[write]\nallow = [\"**\"]\n");
+    for (path, expected) in [
+        ("remote.git/config", true),
+        ("lib/hooks/pre-commit", true),
+        ("src/main.rs", false),
+        ("docs/config.md", false),
+    ] {
+        let ran = home.run(&["policy", "explain", "write_file", "--write", path]);
+        assert_eq!(ran.stdout.contains("makes it a git repository"), expected, "{path}: {ran:?}");
+    }
+}
+
+#[test]
 fn r036_what_explain_says_is_what_happens() {
     let policies = [
         "",

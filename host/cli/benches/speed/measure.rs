@@ -33,12 +33,7 @@ pub(crate) fn shown(line: &Line<'_>, samples: Vec<Duration>) {
 
 /// Alternates `run` and `native` for `rounds` rounds, then prints both medians and the median
 /// ratio.
-pub(crate) fn against(
-    line: &Line<'_>,
-    rounds: usize,
-    run: impl FnMut(),
-    native: impl FnMut(),
-) {
+pub(crate) fn against(line: &Line<'_>, rounds: usize, run: impl FnMut(), native: impl FnMut()) {
     against_after(Duration::ZERO, line, rounds, run, native);
 }
 

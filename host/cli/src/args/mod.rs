@@ -82,7 +82,8 @@ pub(super) enum CliCommand {
         call_finished line contains the result of each call.\n\n\
         Exit codes: 0 answered, 1 could not start, 2 wrong usage, 3 turn limit reached, 4 empty \
         answer, 5 tool call rejected, 6 timed out, 7 provider error, 8 context window exceeded, \
-        70 internal error, 78 invalid configuration, workspace or plugin, 130 aborted.")]
+        70 internal error, 74 output could not be written, 78 invalid configuration, workspace or \
+        plugin, 130 aborted.")]
     Run(RunArgs),
     /// Start or continue a chat (the default at a terminal)
     #[command(after_help = "Examples:\n  \

@@ -171,11 +171,12 @@ fn describe_authority(by: &DecisionAuthority) -> String {
 
 fn describe_scope(scope: &ApprovedScope) -> String {
     match scope {
-        ApprovedScope::Command { tool, directory, words, open } => {
+        ApprovedScope::Command { tool, directory, background, words, open } => {
             let place =
                 if directory.is_empty() { String::new() } else { format!(" in {directory}") };
+            let kind = if *background { "background commands" } else { "commands" };
             format!(
-                "{tool} commands{place} that {} `{}`",
+                "{tool} {kind}{place} that {} `{}`",
                 if *open { "begin with" } else { "are exactly" },
                 words.join(" ")
             )

@@ -20,7 +20,7 @@ use cofferdam::policy::{
     DecisionStep, Denial, Effect, FileChange, HostAddress, Policy, ProtectedPaths, ReasonedVerdict,
     SourceLocation, Verdict, VerdictReason, WorkspaceAccess, WorkspacePath,
 };
-use cofferdam::sandbox::InstanceAllocation;
+use cofferdam::sandbox::{InstanceAllocation, may_be_repository_part};
 use cofferdam::terminal_escape;
 use cofferdam::tools::CatalogTool;
 
@@ -42,6 +42,8 @@ pub(super) const WRITE_RULES_NOTE: &str =
     "rules under [write] apply to changes by commands only if they have a private view";
 
 /// Names of hosts, which are looked up when they are used.
+const REPOSITORY_NOTE: &str = "a call also looks at the other files of the directory: a write that \
+    makes it a git repository, or changes what git runs in one, is denied";
 const ADDRESS_NOTE: &str = "a call also checks the address of the host: for one of this machine or \
     of a private network, a rule must contain that address";
 
@@ -281,7 +283,11 @@ impl ExplainContext<'_> {
                 Action::Fetch { .. } | Action::Connect(_) => {
                     (next.verdict != Verdict::Deny).then_some(ADDRESS_NOTE)
                 }
-                Action::Read(_) | Action::Input(_) | Action::Write(_) | Action::Use => None,
+                Action::Write(Some(path)) => {
+                    let is_part = may_be_repository_part(path.as_str());
+                    (next.verdict != Verdict::Deny && is_part).then_some(REPOSITORY_NOTE)
+                }
+                Action::Read(_) | Action::Input(_) | Action::Write(None) | Action::Use => None,
             };
             // The first of the strictest.
             if action_report

@@ -33,30 +33,30 @@ pub enum SettingsFormat {
 }
 
 impl SettingsFormat {
-    /// Returns the format of a file, by its name and its directory.
+    /// Returns the format of a file, by its name and its directory. Ignores case, because the file
+    /// system may, and because a copy by another name holds the same secrets.
     pub(super) fn of(path: &Path) -> Option<Self> {
-        let name = path.file_name()?.to_str()?;
-        let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy();
+        let is_in = |end: &str| names::ends_with_folder(&folder, end);
         let is_in_cargo_home = || {
             is_in(".cargo") || path.parent().is_some_and(|folder| folder.join("registry").is_dir())
         };
-        match name {
+        match &*name {
             ".gitconfig" | "gitconfig" | ".gitmodules" | "config.worktree" => Some(Self::Git),
             "config" | "config.toml" if is_in_cargo_home() => Some(Self::Cargo),
             "env" if is_in_cargo_home() => Some(Self::Lines),
             ".npmrc" | "npmrc" => Some(Self::Lines),
-            _ => {
-                let folder = path.parent().unwrap_or(Path::new("")).to_string_lossy();
-                names::listed_format(&folder, name)
-                    .or_else(|| (name == "config").then_some(Self::Git))
-            }
+            _ => names::listed_format(&folder, &name)
+                .or_else(|| (name == "config").then_some(Self::Git)),
         }
     }
 
     /// Returns whether a workspace file with this name may hold settings of a package manager.
     pub fn is_looked_for(folder: &Path, name: &str) -> bool {
-        matches!(name, "config" | "config.toml") && folder.ends_with(".cargo")
-            || names::is_listed(folder, name)
+        let is_of_cargo = ["config", "config.toml"].iter().any(|of| name.eq_ignore_ascii_case(of))
+            && folder.to_str().is_some_and(|folder| names::ends_with_folder(folder, ".cargo"));
+        is_of_cargo || names::is_listed(folder, name)
     }
 
     /// Returns the format of a file that is shown to commands by its own path, such as

@@ -120,6 +120,15 @@ mod tests {
             assert!(SettingsFormat::is_looked_for(folder, name), "{}", path.display());
             assert_eq!(SettingsFormat::of(&path), Some(expected), "{}", path.display());
         }
+        for (path, expected) in [
+            (".GIT/Config", SettingsFormat::Git),
+            (".NPMRC", SettingsFormat::Lines),
+            (".CARGO/Config.TOML", SettingsFormat::Cargo),
+            (".GitModules", SettingsFormat::Git),
+        ] {
+            assert_eq!(SettingsFormat::of(path.as_ref()), Some(expected), "{path}");
+        }
+        assert!(SettingsFormat::is_looked_for("a/.Cargo".as_ref(), "CONFIG.toml"));
         for path in [
             "build.gradle",
             "env",

@@ -197,7 +197,7 @@ fn encode_reason(reason: &ReasonedVerdict) -> DecisionAuthority {
 
 fn encode_scope(scope: &policy::Scope) -> ApprovedScope {
     match scope {
-        policy::Scope::Command { tool, directory, lines } => {
+        policy::Scope::Command { tool, directory, background, lines } => {
             let (words, open) = match lines {
                 CommandScope::BeginsWith(words) => (words, true),
                 CommandScope::Exactly(words) => (words, false),
@@ -205,6 +205,7 @@ fn encode_scope(scope: &policy::Scope) -> ApprovedScope {
             ApprovedScope::Command {
                 tool: tool.clone(),
                 directory: directory.as_str().to_owned(),
+                background: *background,
                 words: words.clone(),
                 open,
             }

@@ -11,11 +11,14 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::chain::ChainEnd;
 use super::head::AuditHeadFile;
 use super::record::{JsonFields, SyncPolicy};
+
+/// The names of the files of a log until they have their content.
+const NEW_NAMES: [&str; 2] = ["log.new", "head.new"];
 
 /// The paths of the two files of a log and of their directory.
 pub(super) struct AuditLogFiles {
@@ -42,17 +45,37 @@ pub(super) struct AuditLogWriter {
     has_torn_line: bool,
 }
 
+/// Renames a file, unless the new name exists.
+fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // The file system cannot do it in one step.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            if to.symlink_metadata().is_ok() {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            fs::rename(from, to)
+        }
+        renamed => Ok(renamed?),
+    }
+}
+
 impl AuditLogWriter {
-    /// Creates a log with this first record.
+    /// Creates a log with this first record. The caller holds the lock of starts.
     ///
-    /// The head file is created first, so that no log exists without one.
+    /// Both files get their names when they have their content: a process that is killed here
+    /// leaves no log, or a log with its first record. That record needs no head, because nothing
+    /// has happened yet that must be on record.
     pub(super) fn create(files: AuditLogFiles, first: JsonFields) -> io::Result<Self> {
         let AuditLogFiles { log: path, head: head_path, directory } = files;
-        let head = AuditHeadFile::create(&head_path)?;
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path);
-        let file = file.inspect_err(|_| {
-            let _ = fs::remove_file(&head_path);
-        })?;
+        let [new_log, new_head] = NEW_NAMES.map(|name| directory.join(name));
+        for left in [&new_log, &new_head] {
+            // Of a process that was killed.
+            let _ = fs::remove_file(left);
+        }
+        let head = AuditHeadFile::create(&new_head)?;
+        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&new_log)?;
         let mut log = Self {
             file,
             head,
@@ -65,12 +88,21 @@ impl AuditLogWriter {
         };
         // A file system without locks only makes the log look as if nothing were writing it.
         let _ = log.file.try_lock();
-        match log.append(first, SyncPolicy::Deferred) {
-            Ok(_) => Ok(log),
+        let started = log
+            .append(first, SyncPolicy::Deferred)
+            .and_then(|_| rename_new(&new_log, &path))
+            .and_then(|()| {
+                rename_new(&new_head, &head_path).inspect_err(|_| {
+                    let _ = fs::remove_file(&path);
+                })
+            });
+        match started {
+            Ok(()) => Ok(log),
             Err(error) => {
                 // A log that could not be started leaves no files behind.
-                let _ = fs::remove_file(&path);
-                let _ = fs::remove_file(&head_path);
+                for left in [&new_log, &new_head] {
+                    let _ = fs::remove_file(left);
+                }
                 log.has_torn_line = true;
                 Err(error)
             }

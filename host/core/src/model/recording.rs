@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::ports::{ModelError, ModelErrorKind};
+use crate::bounded_json;
 use crate::conversation::{
     CallId, ModelReasoning, ModelResponse, ResponseBlock, StopReason, TokenUsage, ToolCall,
 };
@@ -141,9 +142,11 @@ pub(super) fn parse(text: &str) -> Result<(RecordingHeader, Vec<PlayedResponse>)
     }
     let played = lines
         .map(|(n, line)| {
-            let entry: RecordingEntry = serde_json::from_str(line).map_err(|error| {
-                RecordingError::Line { line: n + 1, problem: error.to_string() }
-            })?;
+            let problem = |problem: String| RecordingError::Line { line: n + 1, problem };
+            // Parsed values take many times the memory of their text.
+            bounded_json::check(line).map_err(|error| problem(format!("its contents {error}")))?;
+            let entry: RecordingEntry =
+                serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
             Ok(entry.into_response())
         })
         .collect::<Result<_, _>>()?;
@@ -296,5 +299,10 @@ mod tests {
             problem(misspelt)
                 .is_err_and(|e| e.starts_with("line 3 of the recording: unknown field `block`"))
         );
+        let list = format!("[{}]", vec!["{}"; 60_000].join(","));
+        let large = format!("{{\"cofferdam_recording\": 1}}\n{{\"request\": {list}}}");
+        assert!(problem(&large).is_err_and(|e| {
+            e.starts_with("line 2 of the recording: its contents have about 120003 JSON values")
+        }));
     }
 }

@@ -96,7 +96,7 @@ pub use server_process::{ServerAccess, ServerPipes, ServerProcess, ServerSpec, S
 pub(crate) use server_process::{ServerAccessParts, ServerConnectionJudge, ServerPermitSource};
 pub use stage::{
     AppliedChange, CommitError, DiffScope, HistoryDiff, HistoryError, Staged, UndoHistory,
-    UndoHistoryEntry, UndoOutcome,
+    UndoHistoryEntry, UndoOutcome, may_be_repository_part,
 };
 pub use tool_state::{StateChange, ToolState, ToolStateStore};
 pub use walk::ReadableFile;

@@ -103,6 +103,11 @@ impl EventStream {
         self.wake();
     }
 
+    /// Returns whether the stream keeps an answer that nobody has read.
+    fn has_unread_answer(&self) -> bool {
+        self.is_complete && self.first_unread < self.next_index
+    }
+
     fn complete(&mut self) {
         self.is_complete = true;
         self.wake();
@@ -160,7 +165,8 @@ impl SessionStreams {
         if self.by_request.contains_key(&request.id) {
             return Err(StreamRefusal::DuplicateId);
         }
-        if self.by_request.len() >= self.max_requests {
+        let unread = self.streams.values().filter(|stream| stream.has_unread_answer()).count();
+        if self.by_request.len() + unread >= self.max_requests {
             return Err(StreamRefusal::TooManyRequests);
         }
         let number = StreamNumber(self.next_stream);
@@ -419,7 +425,12 @@ mod tests {
         streams.open(&request(2), false).expect("a stream");
         assert_eq!(streams.open(&request(3), false).err(), Some(StreamRefusal::TooManyRequests));
         streams.cancel_request(&RequestId::Number(1));
-        streams.open(&request(1), false).expect("the ID is free again");
+        let mut reader = streams.open(&request(1), false).expect("the ID is free again");
+        // An answer that nobody has read counts as an open request.
+        streams.deliver(answer(1));
+        assert_eq!(streams.open(&request(3), false).err(), Some(StreamRefusal::TooManyRequests));
+        assert!(read(&mut streams, &mut reader).1);
+        streams.open(&request(3), false).expect("there is room again");
     }
 
     #[test]

@@ -524,6 +524,18 @@ fn input_of_a_background_command_follows_the_mode_and_strict_rules_but_no_allow_
         assert_eq!(explanation.outcome.verdict(), expected, "{mode} {effect:?}");
         assert_eq!(effect.scope("jobs"), None, "each input needs its own approval");
     }
+    // With an `allow` list nothing else is allowed; without one, a rule that denies might be about
+    // words that an earlier input has given another meaning.
+    let rules = "[commands]\ndeny = [\"git push *\"]\n";
+    let mut policy = Policy::default();
+    policy.add_layer(PolicyLayer::parse(PolicyLevel::User, "p.toml", rules).unwrap());
+    let strict = Authorizer::new(ApprovalMode::Auto, true).with_policy(Arc::new(policy));
+    for (text, expected) in [("git push\n", Verdict::Deny), ("gp\n", Verdict::Ask)] {
+        let (text, ruled) = (text.to_owned(), text.trim_end().to_owned());
+        let effect = Effect::Input { line: "sh".into(), text, ruled };
+        let outcome = strict.explain(ToolId::new("jobs", ""), &effect).outcome;
+        assert_eq!(outcome.verdict(), expected, "{effect:?}");
+    }
     let free = Authorizer::new(ApprovalMode::Auto, true);
     let (text, ruled) = ("rm x\n".to_owned(), "rm x".to_owned());
     let effect = Effect::Input { line: "sh".into(), text, ruled };

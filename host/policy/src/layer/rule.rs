@@ -89,10 +89,13 @@ impl PolicyRule {
                 PatternMatch::No
             }
             (RulePattern::Command(pattern), Action::Command(_) | Action::Input(_)) => {
-                line.as_ref().map_or_else(
+                let matched = line.as_ref().map_or_else(
                     || unknown(verdict),
                     |line| pattern.matches_within(line, verdict, budget),
-                )
+                );
+                // The words mean what earlier input made of them: an alias, a function, a variable.
+                let is_input = matches!(act, Action::Input(_));
+                if is_input { matched.max(PatternMatch::Maybe) } else { matched }
             }
             (RulePattern::Read(pattern), Action::Read(path))
             | (RulePattern::Write(pattern), Action::Write(Some(path))) => {

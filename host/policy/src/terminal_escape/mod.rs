@@ -4,8 +4,10 @@
 //! hide a part of itself or reverse its order. Every invisible character is replaced by an escape
 //! such as `\u{200b}`.
 
+mod blank_runs;
 mod visibility;
 
+pub use blank_runs::{LineSegment, MAX_EMPTY_LINES, shorten_blanks, split_at_blanks};
 use icu_properties::CodePointMapData;
 use icu_properties::props::BidiClass;
 

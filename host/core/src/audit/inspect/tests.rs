@@ -114,6 +114,34 @@ fn an_emptied_newest_log_is_found_whatever_its_head_says() {
 }
 
 #[test]
+fn a_run_that_is_killed_while_it_starts_its_log_leaves_nothing_broken() {
+    let (_directory, store, _, _) = two_logs();
+    let (last, _) = begin_log(&store, false);
+    let [log, head] = [store.log_path(last.name()), store.head_path(last.name())];
+    let begun = fs::read(&log).expect("readable");
+    drop(last);
+    let [new_log, new_head] = ["log.new", "head.new"].map(|name| store.directory().join(name));
+    let first_line = begun.split_inclusive(|byte| *byte == b'\n').next().expect("a line").to_vec();
+    for (step, logs) in [(1, 2), (2, 2), (3, 3)] {
+        for path in [&log, &head, &new_log, &new_head] {
+            let _ = fs::remove_file(path);
+        }
+        let at = if step == 3 { &log } else { &new_log };
+        let written = if step == 1 { &first_line[..10] } else { &first_line[..] };
+        fs::write(at, written).expect("writable");
+        fs::write(&new_head, if step == 1 { "" } else { "written" }).expect("writable");
+        assert_eq!(all_errors(&store), vec![""; logs], "step {step}");
+        write_log(&store);
+        assert!(!new_log.exists() && !new_head.exists(), "step {step}");
+        assert_eq!(all_errors(&store), vec![""; logs + 1], "step {step}");
+        let newest = store.list().expect("readable").pop().expect("a log");
+        for path in [store.log_path(&newest), store.head_path(&newest)] {
+            fs::remove_file(path).expect("it is there");
+        }
+    }
+}
+
+#[test]
 fn an_oversized_log_is_not_read() {
     let (_directory, store, _, second) = two_logs();
     let file = fs::OpenOptions::new().write(true).open(store.log_path(&second)).expect("writable");

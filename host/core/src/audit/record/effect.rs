@@ -182,6 +182,9 @@ pub enum ApprovedScope {
         tool: String,
         /// The working directory.
         directory: String,
+        /// Whether the commands run in the background.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        background: bool,
         /// The words of the command line, or its first words.
         words: Vec<String>,
         /// Whether more words may follow.

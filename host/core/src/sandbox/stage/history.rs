@@ -91,6 +91,16 @@ pub enum HistoryError {
     /// The history has no change.
     #[error("there is no change to undo in this project")]
     Empty,
+    /// The old contents of the newest change were not kept.
+    #[error("nothing was undone: the newest change, by {tool} to {}, replaced or removed more than \
+        undo keeps\n\
+        hint: --force undoes the change before it", paths.join(", "))]
+    Unkept {
+        /// The tool that made the newest change.
+        tool: String,
+        /// The changed paths, at most [`MAX_NAMED`](UndoHistory::MAX_NAMED).
+        paths: Vec<String>,
+    },
     /// Files have changed since the change was made.
     #[error("nothing was undone, because these files have changed since: {}\n\
         hint: --force restores the old files; the later changes are lost", .0.join(", "))]
@@ -109,6 +119,9 @@ pub enum HistoryError {
 }
 
 impl UndoHistory {
+    /// The number of paths that an error names.
+    pub const MAX_NAMED: usize = 5;
+
     /// Returns the history of a project, in a directory below `folder`.
     pub fn for_workspace(folder: &Path, workspace: &Workspace) -> Self {
         let root = workspace.root();
@@ -151,17 +164,23 @@ impl UndoHistory {
     /// Returns the changes that can be undone, the newest first.
     pub fn list(&self) -> Result<Vec<UndoHistoryEntry>, HistoryError> {
         Ok(self
-            .records(ChangeState::Made)?
+            .records(&[ChangeState::Made])?
             .into_iter()
             .rev()
             .map(|record| record.to_entry())
             .collect())
     }
 
+    /// Returns the changes whose old contents were too large to be kept, the newest first.
+    pub fn unkept(&self) -> Result<Vec<UndoHistoryEntry>, HistoryError> {
+        let records = self.records(&[ChangeState::Unkept])?.into_iter().rev();
+        Ok(records.map(|record| record.to_entry()).collect())
+    }
+
     /// Returns the changes that were made or undone only in part, each with the directory of its
     /// old contents, for the user to look at.
     pub fn abandoned(&self) -> Result<Vec<(UndoHistoryEntry, PathBuf)>, HistoryError> {
-        let records = self.records(ChangeState::Abandoned)?.into_iter();
+        let records = self.records(&[ChangeState::Abandoned])?.into_iter();
         Ok(records.map(|record| (record.to_entry(), record.directory().to_owned())).collect())
     }
 
@@ -181,22 +200,23 @@ impl UndoHistory {
 
     /// Returns the records of the changes that can be undone, the oldest first.
     pub(super) fn made_records(&self) -> Result<Vec<HistoryRecord>, HistoryError> {
-        self.records(ChangeState::Made)
+        self.records(&[ChangeState::Made])
     }
 
-    /// Returns the records in this state, the oldest first.
-    fn records(&self, state: ChangeState) -> Result<Vec<HistoryRecord>, HistoryError> {
+    /// Returns the records in these states, the oldest first.
+    fn records(&self, states: &[ChangeState]) -> Result<Vec<HistoryRecord>, HistoryError> {
         let records = self
             .record_directories()?
             .into_iter()
             .filter_map(|folder| HistoryRecord::read(folder).ok());
-        Ok(records.filter(|record| record.state() == state).collect())
+        Ok(records.filter(|record| states.contains(&record.state())).collect())
     }
 
     /// Undoes the newest change and removes it from the history.
     ///
-    /// Without `force`, the undo is refused if a file has changed since, or if a file cannot be
-    /// restored. With `force`, everything that can be restored is. If an interrupted change was
+    /// Without `force`, the undo is refused if a file has changed since, if a file cannot be
+    /// restored, or if the newest change cannot be undone at all. With `force`, everything that can
+    /// be restored is, and such a change is passed over. If an interrupted change was
     /// found, only that one is rolled back.
     ///
     /// # Errors
@@ -210,7 +230,18 @@ impl UndoHistory {
         if !interrupted.is_empty() {
             return Ok(UndoOutcome::Interrupted(interrupted));
         }
-        let mut records = self.records(ChangeState::Made)?;
+        let mut records = self.records(&[ChangeState::Made, ChangeState::Unkept])?;
+        let made = records.iter().rposition(|record| record.state() == ChangeState::Made);
+        let unkept = records.split_off(made.map_or(0, |newest| newest + 1));
+        if let (Some(newest), false) = (unkept.last(), force) {
+            let UndoHistoryEntry { tool, mut paths, .. } = newest.to_entry();
+            paths.truncate(Self::MAX_NAMED);
+            return Err(HistoryError::Unkept { tool, paths });
+        }
+        for passed in &unkept {
+            // It is tried again the next time.
+            let _ = passed.delete();
+        }
         let mut record = records.pop().ok_or(HistoryError::Empty)?;
         let entry = record.to_entry();
         if !force {
@@ -268,7 +299,7 @@ impl UndoHistory {
     fn recover_locked(&self, root: &Dir) -> Vec<String> {
         self.remove_unstarted();
         let taken_back =
-            self.records(ChangeState::Pending).unwrap_or_default().into_iter().rev().map(
+            self.records(&[ChangeState::Pending]).unwrap_or_default().into_iter().rev().map(
                 |mut record| {
                     let UndoHistoryEntry { paths, tool, .. } = record.to_entry();
                     let words =
@@ -419,7 +450,8 @@ impl LockedHistory<'_> {
 
     /// Removes the oldest changes. Abandoned ones are kept for the user.
     pub(super) fn trim(&self) {
-        let made = self.history.records(ChangeState::Made).unwrap_or_default();
+        let states = [ChangeState::Made, ChangeState::Unkept];
+        let made = self.history.records(&states).unwrap_or_default();
         let mut bytes = 0u64;
         for (number, record) in made.iter().rev().enumerate() {
             bytes = bytes.saturating_add(record.kept_bytes());

@@ -45,6 +45,7 @@ use file_state::{FileStamp, FileState};
 pub use history::{HistoryError, UndoHistory, UndoHistoryEntry, UndoOutcome};
 pub use history_diff::{DiffScope, HistoryDiff};
 pub(super) use moves::{CommitUndo, MoveAction, MovePlan, PlannedMove, commit_moves};
+pub use repository_parts::may_be_repository_part;
 use rights::FileRights;
 pub(super) use shown::{ShownChange, describe_shown};
 use stage_dir::StageDirectory;

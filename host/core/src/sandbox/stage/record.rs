@@ -51,6 +51,8 @@ pub(super) enum ChangeState {
     /// The change has begun, or is being rolled back.
     Pending,
     Made,
+    /// The change was made, and its old contents were too large to be kept.
+    Unkept,
     /// The change was made or rolled back only in part. The record is kept so that the user can get
     /// the old contents.
     Abandoned,

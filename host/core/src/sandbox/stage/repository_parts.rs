@@ -37,6 +37,15 @@ pub(super) fn find_parts<'a>(paths: impl Iterator<Item = &'a str>) -> Repository
     parts
 }
 
+/// Returns whether a path has a name by which its directory, or one above it, can become a
+/// repository of git, or from which git reads settings of one.
+///
+/// A write to such a path is denied, whatever the rules say, if it makes a repository or changes
+/// what git runs in one. That depends on the other files there.
+pub fn may_be_repository_part(path: &str) -> bool {
+    !find_parts(std::iter::once(path)).is_empty()
+}
+
 /// Returns whether a directory has the shape of a repository together with these new names.
 ///
 /// # Errors

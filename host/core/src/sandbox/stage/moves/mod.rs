@@ -113,7 +113,9 @@ pub(in crate::sandbox) fn commit_moves(
     let Err(FailedMove { path, source, tried }) = made else {
         if record.manifest.kept_bytes > MAX_UNDO_BYTES {
             let bytes = record.manifest.kept_bytes;
-            let _ = record.delete();
+            // Without the record, the next undo would undo an earlier change unasked.
+            let _ = record.discard_old();
+            locked.trim();
             return Ok(CommitUndo::TooLarge(bytes));
         }
         locked.trim();

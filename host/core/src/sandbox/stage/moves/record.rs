@@ -223,6 +223,13 @@ impl MoveRecord {
         self.save()
     }
 
+    /// Deletes the old entries, but not the record that the change was made.
+    pub(super) fn discard_old(&mut self) -> io::Result<()> {
+        self.manifest.kept_bytes = 0;
+        self.set_state(ChangeState::Unkept)?;
+        remove_directory(&self.directory.join(SLOTS))
+    }
+
     /// Deletes the record with the entries in its slots.
     pub(in crate::sandbox::stage) fn delete(&self) -> io::Result<()> {
         // A record without its file is removed at the next start if this fails midway.

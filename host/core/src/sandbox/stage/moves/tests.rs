@@ -459,6 +459,30 @@ fn old_contents_beyond_the_limit_are_not_kept() {
         CommitUndo::Possible => panic!("it is too large"),
     }
     assert!(!test.path("work/large").exists());
+    // There is no earlier change.
+    assert!(matches!(test.undo(false), Err(HistoryError::Unkept { .. })));
+    assert!(matches!(test.undo(true), Err(HistoryError::Empty)));
+    assert!(matches!(test.undo(false), Err(HistoryError::Empty)));
+}
+
+#[test]
+fn an_undo_does_not_pass_over_a_change_whose_old_contents_were_not_kept() {
+    let test = MoveTest::new();
+    test.write("work/file", "old");
+    let large = fs::File::create(test.path("work/large")).expect("create the file");
+    large.set_len(MAX_UNDO_BYTES + 1).expect("a sparse file");
+    let remove = |path: &str| {
+        let action = MoveAction::Remove;
+        let moves = vec![PlannedMove { path: path.into(), action, seen: SeenEntry::AtStart }];
+        test.commit(MovePlan { moves, since: test.now() }).expect("it is committed")
+    };
+    assert_eq!(remove("file"), CommitUndo::Possible);
+    assert!(matches!(remove("large"), CommitUndo::TooLarge(_)));
+    let problem = test.undo(false).expect_err("the newest change cannot be undone").to_string();
+    assert!(problem.contains("large") && problem.contains("--force"), "{problem}");
+    assert!(!test.path("work/file").exists());
+    test.undo(true).expect("the change before it is undone");
+    assert_eq!(fs::read_to_string(test.path("work/file")).expect("it is back"), "old");
     assert!(matches!(test.undo(false), Err(HistoryError::Empty)));
 }
 
