@@ -5,7 +5,9 @@
 
 use cofferdam::policy::{ApprovalQuestion, ChangeRisk, ChangeSet, Effect, FileChange};
 use cofferdam::sandbox::{CommandSandbox, special_address};
-use cofferdam::terminal_escape::{escape_exact, escape_line, escape_name, shorten_blanks};
+use cofferdam::terminal_escape::{
+    escape_exact, escape_line, escape_name, shorten_blanks, shorten_diff_blanks,
+};
 
 /// The largest text that is asked about, in bytes. A longer one is not read before it is approved.
 const MAX_TEXT_LEN: usize = 32 << 10;
@@ -125,7 +127,8 @@ fn describe_changes(changes: &ChangeSet) -> String {
     if !lines.is_empty() {
         lines.push(String::new());
     }
-    lines.extend(changes.iter().filter_map(|change| change.diff.as_deref()).map(escape_exact));
+    let diffs = changes.iter().filter_map(|change| change.diff.as_deref()).map(escape_exact);
+    lines.extend(diffs.map(|diff| shorten_diff_blanks(&diff)));
     lines.join("\n").trim_end().to_owned()
 }
 

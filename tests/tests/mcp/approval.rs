@@ -33,6 +33,12 @@ fn the_user_sees_the_real_diff_and_the_real_command() {
         "    true\n    ⋮ 60 empty lines\n    echo\n    ⋮ 500 spaces or tabs omitted\n    two\n";
     assert!(message.contains(shown), "{message}");
     ok_text(&client.result_of(run));
+    let text = format!("start{}end\n", "\n".repeat(61));
+    let write = client.start_call("write_file", json!({"path": "blank", "content": text}));
+    let question = client.answer_question(json!({"decision": "once"}));
+    let message = question["params"]["message"].as_str().expect("a text");
+    assert!(message.contains("+start\n    ⋮ 60 empty lines added\n    +end"), "{message}");
+    ok_text(&client.result_of(write));
 }
 
 #[test]
@@ -170,6 +176,25 @@ fn a_content_that_the_question_cannot_show_is_denied() {
     let question = client.answer_question(json!({"decision": "once"}));
     assert!(question["params"]["message"].as_str().is_some_and(|text| text.contains("+text")));
     ok_text(&client.result_of(call));
+}
+
+#[test]
+fn a_denied_input_stays_denied_if_it_is_sent_in_parts() {
+    let home = new_home().with_file("kept", "");
+    home.write_file("config/cofferdam/policy.toml", "[commands]\ndeny = [\"rm *\"]\n");
+    let mut client = McpClient::begin(&home, &["--mode", "auto"]);
+    ok_text(&client.call("bash", json!({"command": "sh", "background": true})));
+    let write = |text: &str| json!({"action": "write", "id": 1, "text": text});
+    for part in ["alias x=ls\n", "r"] {
+        let call = client.start_call("jobs", write(part));
+        let question = client.answer_question(json!({"decision": "once"}));
+        let message = question["params"]["message"].as_str().expect("a text");
+        assert!(message.contains(part.trim_end()), "{message}");
+        ok_text(&client.result_of(call));
+    }
+    let denied = client.call("jobs", write("m kept\n"));
+    assert_eq!(denied["_meta"]["cofferdam/denied"]["code"], "policy", "{denied}");
+    assert!(home.has_file("kept"));
 }
 
 #[test]

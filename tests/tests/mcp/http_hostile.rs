@@ -409,6 +409,8 @@ fn what_two_readers_could_read_differently_is_one_request() {
         assert!(answers.len() <= 1, "{what}: {answers:?}");
         assert!(!answers.concat().contains("\"id\":66"), "{what}: {answers:?}");
     }
+    let foreign = client.head("POST", &format!("{json}transfer-encoding: gzip, chunked\r\n"));
+    assert_eq!(status_of(&server, format!("{foreign}{chunked}").as_bytes()), 400);
     // A body on a method without one is no second request either.
     let mut connection = server.connect();
     let head = client.head("DELETE", &format!("content-length: {}\r\n", hidden.len()));
@@ -442,6 +444,8 @@ fn wrong_types_methods_and_paths_are_refused() {
         "application/x-www-form-urlencoded",
         "multipart/form-data; boundary=x",
         "application/jsonx",
+        "application/json; charset=utf-16",
+        "application/json;x=1; CharSet = \"utf-7\"",
         "text/plain; application/json",
         "",
     ] {
@@ -475,6 +479,8 @@ fn wrong_types_methods_and_paths_are_refused() {
         "/%6dcp",
         "/mcp%00",
         "/mcp;a",
+        "/mcp?x=1",
+        "/mcp?",
         "/.well-known/x",
     ] {
         let head = client.head("GET", "").replace("/mcp ", &format!("{path} "));
@@ -582,11 +588,17 @@ fn a_stream_that_nobody_reads_costs_nobody_else_anything() {
 #[test]
 fn connections_are_limited_and_come_free_again() {
     let (_home, server) = start();
-    let mut idle: Vec<_> = (0..2048).map(|_| server.connect()).collect();
+    let connect = |count: usize| (0..count).map(|_| server.connect());
+    let idle = std::cell::RefCell::new(connect(2048).collect::<Vec<_>>());
     wait_until("a connection too many is refused", || {
-        status_of(&server, &begin_as(&format!("host: {}\r\n", server.address), "")) == 503
+        let status = status_of(&server, &begin_as(&format!("host: {}\r\n", server.address), ""));
+        if status != 503 {
+            // The first ones are closed if it takes long to open the last ones.
+            idle.borrow_mut().extend(connect(100));
+        }
+        status == 503
     });
-    idle.truncate(100);
+    idle.borrow_mut().truncate(100);
     wait_until("there is a place again", || {
         status_of(&server, &begin_as(&format!("host: {}\r\n", server.address), "")) == 200
     });

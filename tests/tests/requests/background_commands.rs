@@ -260,15 +260,17 @@ fn a_killed_host_leaves_no_process_and_no_change() {
 }
 
 #[test]
-fn a_denied_input_stays_denied_if_it_is_sent_in_parts() {
+fn with_a_deny_rule_nothing_is_sent_to_a_background_command_unasked() {
     let home = new_home().with_file("kept", "");
     home.write_file("config/cofferdam/policy.toml", "[commands]\ndeny = [\"rm *\"]\n");
     let write = |text: &str| jobs(json!({"action": "write", "id": 1, "text": text}));
     let (_, results) = run_calls(
         &home,
-        vec![background("sh"), write("echo one\n"), write("r"), write("m kept\n")],
+        vec![background("sh"), write("alias x=rm\n"), write("x kept\n"), write("rm kept\n")],
     );
-    assert!(results[1].contains("one"), "an input that no rule covers: {results:?}");
+    for asked in &results[1..3] {
+        assert!(asked.contains("needs approval") && asked.contains("might cover it"), "{asked}");
+    }
     assert!(results[3].contains("denied (policy)"), "{results:?}");
     assert!(home.has_file("kept"));
 }

@@ -134,20 +134,28 @@ impl HttpEndpoint {
                 return Err(bad(format!("the header `{name}` occurs more than once")));
             }
         }
+        let encoding = parts.headers.get(header::TRANSFER_ENCODING);
+        if encoding.is_some_and(|value| !value.as_bytes().eq_ignore_ascii_case(b"chunked")) {
+            return Err(bad("the only transfer encoding is `chunked`".to_owned()));
+        }
         if let ClientAuthentication::OAuth(server) = &self.authentication
             && ResourceServer::is_metadata_path(parts.uri.path())
             && parts.method == Method::GET
         {
             return Ok(json_reply(StatusCode::OK, server.metadata(&self.url)));
         }
-        if parts.uri.path() != ENDPOINT_PATH {
-            let problem = format!("the path of this server is {ENDPOINT_PATH}");
+        if parts.uri.path() != ENDPOINT_PATH || parts.uri.query().is_some() {
+            let problem = format!("the path of this server is {ENDPOINT_PATH}, without a query");
             return Err(HttpRefusal::new(StatusCode::NOT_FOUND, problem));
         }
         if ![Method::POST, Method::GET, Method::DELETE].contains(&parts.method) {
             let problem = "the method is not supported";
             return Err(HttpRefusal::new(StatusCode::METHOD_NOT_ALLOWED, problem)
                 .with_header(header::ALLOW, "GET, POST, DELETE"));
+        }
+        if !is_utf8_or_unnamed(&parts.headers) {
+            let problem = "the only character set is UTF-8";
+            return Err(HttpRefusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, problem));
         }
         let principal = self.authentication.authenticate(&parts.headers, &self.url)?;
         self.check_session(&parts.headers, &principal)?;
@@ -186,6 +194,18 @@ impl HttpEndpoint {
         let is_own = id.to_str().is_ok_and(|id| self.sessions.belongs_to(id, principal));
         if is_own { Ok(()) } else { Err(session_not_found()) }
     }
+}
+
+/// Returns whether the media type of a body has no parameter `charset` other than UTF-8. Bodies are
+/// read as UTF-8, so another reader could find other words in one that names something else.
+fn is_utf8_or_unnamed(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return true };
+    let Ok(value) = value.to_str() else { return false };
+    value.split(';').skip(1).all(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        !name.trim().eq_ignore_ascii_case("charset")
+            || ["utf-8", "\"utf-8\""].iter().any(|known| value.trim().eq_ignore_ascii_case(known))
+    })
 }
 
 /// Returns the URL of a server that listens on an address.

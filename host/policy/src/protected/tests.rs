@@ -115,6 +115,17 @@ fn copies_that_programs_keep_beside_a_hidden_file_are_hidden_too() {
         |name| format!("{name}.old"),
         |name| format!("{name}.save"),
         |name| format!("{name}.lock"),
+        |name| format!("{name}.new"),
+        |name| format!("{name}.save.1"),
+        |name| format!("{name}.bak.1"),
+        |name| format!("{name}.crswap"),
+        |name| format!(".{name}.svz"),
+        |name| format!(".{name}.saa"),
+        |name| format!("{name}-e"),
+        |name| format!("{name},v"),
+        |name| format!(".{name}.Xy12Ab"),
+        |name| format!("{name} (1)"),
+        |name| format!("{name} copy"),
         |name| format!("{}.BAK~", name.to_uppercase()),
     ];
     for entry in BuiltInList::Hidden.entries() {

@@ -73,3 +73,36 @@ pub fn shorten_blanks(text: &str) -> String {
     }
     shortened.join("\n")
 }
+
+/// Replaces long runs of empty lines in a unified diff by lines that say how many were added or
+/// removed.
+///
+/// # Examples
+///
+/// ```
+/// use cofferdam_policy::terminal_escape::shorten_diff_blanks;
+///
+/// assert_eq!(shorten_diff_blanks("+a\n+\n+\n+ \n+b"), "+a\n⋮ 3 empty lines added\n+b");
+/// ```
+pub fn shorten_diff_blanks(diff: &str) -> String {
+    let lines: Vec<&str> = diff.split('\n').collect();
+    let empty_kind = |line: &str| {
+        let mut chars = line.chars();
+        let kind = match chars.next()? {
+            '+' => "added",
+            '-' => "removed",
+            _ => return None,
+        };
+        chars.as_str().trim().is_empty().then_some(kind)
+    };
+    let mut shortened: Vec<String> = Vec::with_capacity(lines.len());
+    for run in lines.chunk_by(|one, next| empty_kind(one) == empty_kind(next)) {
+        match run.first().and_then(|line| empty_kind(line)) {
+            Some(kind) if run.len() > MAX_EMPTY_LINES => {
+                shortened.push(format!("⋮ {} empty lines {kind}", run.len()));
+            }
+            _ => shortened.extend(run.iter().map(|line| (*line).to_owned())),
+        }
+    }
+    shortened.join("\n")
+}

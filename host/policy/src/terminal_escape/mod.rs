@@ -7,7 +7,9 @@
 mod blank_runs;
 mod visibility;
 
-pub use blank_runs::{LineSegment, MAX_EMPTY_LINES, shorten_blanks, split_at_blanks};
+pub use blank_runs::{
+    LineSegment, MAX_EMPTY_LINES, shorten_blanks, shorten_diff_blanks, split_at_blanks,
+};
 use icu_properties::CodePointMapData;
 use icu_properties::props::BidiClass;
 

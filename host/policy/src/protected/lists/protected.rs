@@ -67,7 +67,12 @@ pub(in crate::protected) const PROTECTED: &[ListedPathEntry] = &[
         "if it is in the home directory, systemd sets the variables in it for all user services",
     ),
     entry(".config/fish", "if it is in the home directory, fish runs the scripts in it at startup"),
+    entry(".config/gdb", "if it is in the home directory, GDB runs the scripts in it at startup"),
     entry(".config/git", "if it is in the home directory, git runs the programs configured in it"),
+    entry(
+        ".config/helix",
+        "if it is in the home directory, Helix starts the language servers configured in it",
+    ),
     entry(".config/irb", "if it is in the home directory, IRB runs the scripts in it at startup"),
     entry(
         ".config/jj",
@@ -98,6 +103,10 @@ pub(in crate::protected) const PROTECTED: &[ListedPathEntry] = &[
         ".config/xonsh",
         "if it is in the home directory, xonsh runs the scripts in it at startup",
     ),
+    entry(
+        ".config/zed",
+        "if it is in the home directory, Zed starts the language and MCP servers configured in it",
+    ),
     entry(".config/zsh", "if `ZDOTDIR` points to it, zsh runs the scripts in it at startup"),
     entry(
         ".continue",
@@ -126,6 +135,7 @@ pub(in crate::protected) const PROTECTED: &[ListedPathEntry] = &[
     ),
     entry(".factory", "Factory Droid runs the hooks and MCP servers defined in it"),
     entry(".fleet", "Fleet runs the commands configured in it"),
+    entry(".forward", "if it is in the home directory, mail servers run the programs in it"),
     entry(".gdbinit", "GDB runs it when started in this directory"),
     entry(".gemini", "Gemini CLI runs the hooks and MCP servers defined in it"),
     entry(".ghci", "GHCi runs it when started in this directory"),
