@@ -12,6 +12,7 @@ use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use crate::protocol::CommandPaths;
+use cofferdam_policy::SandboxLevel;
 
 /// The number of links on one path, as for the kernel.
 const MAX_LINKS: usize = 40;
@@ -28,6 +29,22 @@ pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
     for list in [&mut places.read, &mut places.write, &mut places.list] {
         list.retain(|path| !leads_through(path, &written) || is_link_into(path));
     }
+}
+
+/// Makes each path that leads into the workspace of a command that only reads it readable instead
+/// of writable. A path above the workspace stays writable at the level `full`, where the workspace
+/// is mounted over its place in that path; a link to such a path does not.
+pub(crate) fn close_ways_into(places: &mut CommandPaths, workspace: &Path, level: SandboxLevel) {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let workspace = real(workspace);
+    let is_way = |path: &PathBuf| {
+        let target = real(path);
+        let is_covered = level == SandboxLevel::Full && target == *path;
+        target.starts_with(&workspace) || workspace.starts_with(&target) && !is_covered
+    };
+    let (read, write) = std::mem::take(&mut places.write).into_iter().partition(is_way);
+    places.write = write;
+    places.read.extend::<Vec<_>>(read);
 }
 
 /// Returns whether some entry on the way to a path, or the path itself, is below one of these
@@ -81,6 +98,27 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_leads_into_a_workspace_is_only_read() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path().canonicalize().expect("it exists");
+        for directory in ["all/ws/kept", "tools"] {
+            fs::create_dir_all(home.join(directory)).expect("it is made");
+        }
+        symlink("all/ws/kept", home.join("into")).expect("a link");
+        symlink("../all", home.join("tools/above")).expect("a link");
+        let names = ["all", "all/ws", "into", "tools", "tools/above"];
+        for (level, write, read) in [
+            (SandboxLevel::Full, vec!["all", "tools"], vec!["all/ws", "into", "tools/above"]),
+            (SandboxLevel::Kernel, vec!["tools"], vec!["all", "all/ws", "into", "tools/above"]),
+        ] {
+            let at = |names: &[&str]| names.iter().map(|name| home.join(name)).collect::<Vec<_>>();
+            let mut places = CommandPaths { write: at(&names), ..CommandPaths::default() };
+            close_ways_into(&mut places, &home.join("all/ws"), level);
+            assert_eq!((places.write, places.read), (at(&write), at(&read)), "{level}");
+        }
+    }
 
     #[test]
     fn a_path_through_a_place_that_commands_write_is_left_out() {

@@ -10,7 +10,7 @@ use crate::protocol::{
     CommandJob, NetworkAccess, SandboxPreparation, SupervisedView, SupervisorOrder,
     SupervisorRequest,
 };
-use crate::reachable_places::remove_redirectable;
+use crate::reachable_places::{close_ways_into, remove_redirectable};
 use crate::snapshot::SavedPath;
 use cofferdam_policy::{CommandRules, ComponentDigest};
 
@@ -44,6 +44,9 @@ impl CommandSandbox {
         let own = self.real_own_directories();
         places.read.retain(|place| may_open(place, &own, rules));
         remove_redirectable(&mut places, workspace);
+        if view == SupervisedView::ReadOnly {
+            close_ways_into(&mut places, workspace, level);
+        }
         let outer_repository = outer_repository(workspace, environment);
         places.read.extend(outer_repository.clone());
         let digest = task.digest();
