@@ -9,8 +9,9 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::path_resolver::{PathResolver, names};
 use crate::protocol::CommandPaths;
 use cofferdam_policy::SandboxLevel;
 
@@ -18,8 +19,12 @@ use cofferdam_policy::SandboxLevel;
 const MAX_LINKS: usize = 40;
 
 /// Removes the paths that lead through the workspace, or through another path that commands write.
-pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+pub(crate) fn remove_redirectable(
+    places: &mut CommandPaths,
+    workspace: &Path,
+    resolver: &PathResolver,
+) {
+    let real = |path: &Path| resolver.real(path);
     let mut written: Vec<PathBuf> = places.write.iter().map(|path| real(path)).collect();
     written.push(real(workspace));
     let is_below = |path: &Path| {
@@ -27,18 +32,22 @@ pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
     };
     let is_link_into = |path: &Path| !is_below(path) && is_below(&real(path));
     for list in [&mut places.read, &mut places.write, &mut places.list] {
-        list.retain(|path| !leads_through(path, &written) || is_link_into(path));
+        list.retain(|path| !leads_through(path, &written, resolver) || is_link_into(path));
     }
 }
 
 /// Makes each path that leads into the workspace of a command that only reads it readable instead
 /// of writable. A path above the workspace stays writable at the level `full`, where the workspace
 /// is mounted over its place in that path; a link to such a path does not.
-pub(crate) fn close_ways_into(places: &mut CommandPaths, workspace: &Path, level: SandboxLevel) {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let workspace = real(workspace);
+pub(crate) fn close_ways_into(
+    places: &mut CommandPaths,
+    workspace: &Path,
+    level: SandboxLevel,
+    resolver: &PathResolver,
+) {
+    let workspace = resolver.real(workspace);
     let is_way = |path: &PathBuf| {
-        let target = real(path);
+        let target = resolver.real(path);
         let is_covered = level == SandboxLevel::Full && target == *path;
         target.starts_with(&workspace) || workspace.starts_with(&target) && !is_covered
     };
@@ -49,7 +58,7 @@ pub(crate) fn close_ways_into(places: &mut CommandPaths, workspace: &Path, level
 
 /// Returns whether some entry on the way to a path, or the path itself, is below one of these
 /// directories. Follows links.
-fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
+fn leads_through(path: &Path, directories: &[PathBuf], resolver: &PathResolver) -> bool {
     let mut rest: VecDeque<OsString> = names(path);
     let mut current = PathBuf::from("/");
     let mut links = 0;
@@ -62,7 +71,7 @@ fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
         if directories.iter().any(|directory| next != *directory && next.starts_with(directory)) {
             return true;
         }
-        match next.read_link() {
+        match resolver.read_link(&next) {
             Ok(target) => {
                 links += 1;
                 if links > MAX_LINKS {
@@ -80,16 +89,6 @@ fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
         }
     }
     false
-}
-
-/// Returns the names of a path, with `..` as such.
-fn names(path: &Path) -> VecDeque<OsString> {
-    let names = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    names.collect()
 }
 
 #[cfg(test)]
@@ -115,7 +114,7 @@ mod tests {
         ] {
             let at = |names: &[&str]| names.iter().map(|name| home.join(name)).collect::<Vec<_>>();
             let mut places = CommandPaths { write: at(&names), ..CommandPaths::default() };
-            close_ways_into(&mut places, &home.join("all/ws"), level);
+            close_ways_into(&mut places, &home.join("all/ws"), level, &PathResolver::default());
             assert_eq!((places.write, places.read), (at(&write), at(&read)), "{level}");
         }
     }
@@ -148,7 +147,7 @@ mod tests {
             write: at(&["cache", "cache/inner", "ws/.venv", "tools"]),
             list: at(&["ws/bin"]),
         };
-        remove_redirectable(&mut places, &home.join("ws"));
+        remove_redirectable(&mut places, &home.join("ws"), &PathResolver::default());
         assert_eq!(places.read, at(&["tools", "opt/tools", "ws", "opt/inner"]));
         assert_eq!(places.write, at(&["cache", "tools"]));
         assert!(places.list.is_empty());
