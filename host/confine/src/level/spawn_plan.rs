@@ -8,7 +8,7 @@ use crate::path_resolver::PathResolver;
 use crate::process::environment::command_environment;
 use crate::process::ready_supervisor::{StartedSupervisor, SupervisorProgram, SupervisorSuccessor};
 use crate::protocol::{
-    CommandJob, NetworkAccess, SandboxPreparation, SupervisedView, SupervisorOrder,
+    CommandJob, NetworkAccess, SupervisedView, SupervisorOrder, SupervisorPreparation,
     SupervisorRequest,
 };
 use crate::reachable_places::{close_ways_into, remove_redirectable};
@@ -21,7 +21,7 @@ pub(crate) struct SpawnPlan {
     pub(crate) request: Vec<u8>,
     pub(crate) digest: ComponentDigest,
     /// What a supervisor could prepare for such commands.
-    pub(crate) preparation: Option<SandboxPreparation>,
+    pub(crate) preparation: Option<SupervisorPreparation>,
 }
 
 impl CommandSandbox {
@@ -80,7 +80,7 @@ impl CommandSandbox {
             view,
             streams,
         };
-        let preparation = SandboxPreparation::for_request(&order);
+        let preparation = SupervisorPreparation::for_request(&order);
         let mut request = serde_json::to_vec(&SupervisorOrder::Run(Box::new(order)))?;
         request.push(b'\n');
         Ok(SpawnPlan { request, digest, preparation })
