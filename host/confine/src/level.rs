@@ -12,6 +12,7 @@ use super::unavailable::{LevelUnavailable, PrerequisiteError, SelfTestError};
 use super::{journal, visible_paths, worktree};
 use crate::HostEnvironment;
 use crate::os;
+use crate::path_resolver::PathResolver;
 use crate::process::ready_supervisor::ReadySupervisor;
 use crate::view::{CommandLayer, ViewUnavailable, check_workspace};
 use cofferdam_policy::{
@@ -249,9 +250,9 @@ impl CommandSandbox {
     }
 
     /// Returns the directories of this program itself, without links.
-    fn real_own_directories(&self) -> Vec<PathBuf> {
+    fn real_own_directories(&self, resolver: &PathResolver) -> Vec<PathBuf> {
         let own = self.own.iter().filter(|path| path.is_dir());
-        own.map(|path| path.canonicalize().unwrap_or_else(|_| path.clone())).collect()
+        own.map(|path| resolver.real(path)).collect()
     }
 
     /// Returns the environment of the host.
@@ -269,19 +270,19 @@ impl CommandSandbox {
     }
 
     /// Returns the paths outside the workspace that commands under these rules can see.
-    fn find_command_paths(&self, rules: &CommandRules) -> CommandPaths {
+    fn find_command_paths(&self, rules: &CommandRules, resolver: &PathResolver) -> CommandPaths {
         let environment = &self.environment;
-        visible_paths::find_command_paths(rules, environment.command_home(), |name| {
-            environment.variable(name)
-        })
+        let variable = |name: &str| environment.variable(name);
+        visible_paths::find_command_paths(rules, environment.command_home(), variable, resolver)
     }
 
     /// Returns whether commands under these rules can see this directory.
     pub(super) fn is_visible(&self, folder: &Path, rules: &CommandRules) -> bool {
-        let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-        let places = self.find_command_paths(rules);
-        let own = self.real_own_directories();
-        let read = places.read.iter().filter(|place| may_open(place, &own, rules));
+        let resolver = PathResolver::default();
+        let folder = resolver.real(folder);
+        let places = self.find_command_paths(rules, &resolver);
+        let own = self.real_own_directories(&resolver);
+        let read = places.read.iter().filter(|place| may_open(place, &own, rules, &resolver));
         read.chain(&places.write).any(|place| folder.starts_with(place))
     }
 

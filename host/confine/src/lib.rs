@@ -39,6 +39,7 @@ mod modes;
 mod new_repository;
 mod os;
 pub mod own_file;
+mod path_resolver;
 pub mod private_dir;
 mod probe;
 pub mod process;

@@ -20,14 +20,22 @@ use cofferdam_policy::{CommandLimits, ProtectedPaths, SandboxLevel};
 /// A message of the host to a supervisor that has no command yet.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum SupervisorOrder {
-    /// Prepare the sandbox of a command that may come. Only the first message can say so.
-    Prepare(SandboxPreparation),
+    /// Prepare for a command that may come. Only the first message can say so.
+    Prepare(SupervisorPreparation),
     /// Run this command.
     Run(Box<SupervisorRequest>),
 }
 
-/// What a supervisor can prepare before there is a command: the part of a sandbox at the level
-/// `full` that all commands of a host have in common.
+/// What a supervisor can prepare before there is a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum SupervisorPreparation {
+    /// A sandbox at the level `full`.
+    Sandbox(SandboxPreparation),
+    /// The guard of a command that can leave something in the workspace.
+    Guard(GuardPreparation),
+}
+
+/// The part of a sandbox at the level `full` that all commands of a host have in common.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SandboxPreparation {
     pub(crate) home: Option<PathBuf>,
@@ -36,18 +44,41 @@ pub(crate) struct SandboxPreparation {
     pub(crate) has_host_network: bool,
 }
 
+/// What the guard of a supervisor has to know. It gets no request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct GuardPreparation {
+    /// The directory with the record of the command.
+    pub(crate) set_aside: PathBuf,
+}
+
+impl SupervisorPreparation {
+    /// Returns the preparation for commands like this one, if there is any.
+    pub(crate) fn for_request(request: &SupervisorRequest) -> Option<Self> {
+        if let Some(guard) = GuardPreparation::for_request(request) {
+            return Some(Self::Guard(guard));
+        }
+        SandboxPreparation::for_request(request).map(Self::Sandbox)
+    }
+}
+
 impl SandboxPreparation {
     /// Returns the preparation for commands like this one, if there is any.
     pub(crate) fn for_request(request: &SupervisorRequest) -> Option<Self> {
         let has_namespaces = request.level == SandboxLevel::Full
             && request.namespaces == Some(NamespaceMaker::Supervisor);
-        // A command that writes the workspace itself has a guard, which is not in a namespace.
-        let needs_guard = request.view == SupervisedView::Direct || !request.direct.is_empty();
-        (has_namespaces && !needs_guard).then(|| Self {
+        // A guard is not in a namespace.
+        (has_namespaces && !request.needs_guard()).then(|| Self {
             home: request.home.clone(),
             paths: request.paths.clone(),
             has_host_network: request.network == NetworkAccess::Host,
         })
+    }
+}
+
+impl GuardPreparation {
+    /// Returns the preparation for a command like this one, if it needs a guard.
+    pub(crate) fn for_request(request: &SupervisorRequest) -> Option<Self> {
+        request.needs_guard().then(|| Self { set_aside: request.set_aside.clone() })
     }
 }
 
@@ -87,6 +118,19 @@ pub(super) struct SupervisorRequest {
     /// The directories below the workspace that a command with a layer writes directly, relative to
     /// it.
     pub(super) direct: Vec<PathBuf>,
+}
+
+impl SupervisorRequest {
+    /// Returns whether something has to be restored in the workspace if the supervisor is killed.
+    pub(super) fn needs_guard(&self) -> bool {
+        match &self.view {
+            SupervisedView::Direct => true,
+            // Without a mount, a command could still change permissions.
+            SupervisedView::ReadOnly => self.level != SandboxLevel::Full,
+            // What the command writes directly is restored.
+            SupervisedView::Layer(_) => !self.direct.is_empty(),
+        }
+    }
 }
 
 /// The standard streams of a command.

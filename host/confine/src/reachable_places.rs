@@ -9,16 +9,22 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use crate::path_resolver::{PathResolver, names};
 use crate::protocol::CommandPaths;
+use cofferdam_policy::SandboxLevel;
 
 /// The number of links on one path, as for the kernel.
 const MAX_LINKS: usize = 40;
 
 /// Removes the paths that lead through the workspace, or through another path that commands write.
-pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+pub(crate) fn remove_redirectable(
+    places: &mut CommandPaths,
+    workspace: &Path,
+    resolver: &PathResolver,
+) {
+    let real = |path: &Path| resolver.real(path);
     let mut written: Vec<PathBuf> = places.write.iter().map(|path| real(path)).collect();
     written.push(real(workspace));
     let is_below = |path: &Path| {
@@ -26,13 +32,33 @@ pub(crate) fn remove_redirectable(places: &mut CommandPaths, workspace: &Path) {
     };
     let is_link_into = |path: &Path| !is_below(path) && is_below(&real(path));
     for list in [&mut places.read, &mut places.write, &mut places.list] {
-        list.retain(|path| !leads_through(path, &written) || is_link_into(path));
+        list.retain(|path| !leads_through(path, &written, resolver) || is_link_into(path));
     }
+}
+
+/// Makes each path that leads into the workspace of a command that only reads it readable instead
+/// of writable. A path above the workspace stays writable at the level `full`, where the workspace
+/// is mounted over its place in that path; a link to such a path does not.
+pub(crate) fn close_ways_into(
+    places: &mut CommandPaths,
+    workspace: &Path,
+    level: SandboxLevel,
+    resolver: &PathResolver,
+) {
+    let workspace = resolver.real(workspace);
+    let is_way = |path: &PathBuf| {
+        let target = resolver.real(path);
+        let is_covered = level == SandboxLevel::Full && target == *path;
+        target.starts_with(&workspace) || workspace.starts_with(&target) && !is_covered
+    };
+    let (read, write) = std::mem::take(&mut places.write).into_iter().partition(is_way);
+    places.write = write;
+    places.read.extend::<Vec<_>>(read);
 }
 
 /// Returns whether some entry on the way to a path, or the path itself, is below one of these
 /// directories. Follows links.
-fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
+fn leads_through(path: &Path, directories: &[PathBuf], resolver: &PathResolver) -> bool {
     let mut rest: VecDeque<OsString> = names(path);
     let mut current = PathBuf::from("/");
     let mut links = 0;
@@ -45,7 +71,7 @@ fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
         if directories.iter().any(|directory| next != *directory && next.starts_with(directory)) {
             return true;
         }
-        match next.read_link() {
+        match resolver.read_link(&next) {
             Ok(target) => {
                 links += 1;
                 if links > MAX_LINKS {
@@ -65,22 +91,33 @@ fn leads_through(path: &Path, directories: &[PathBuf]) -> bool {
     false
 }
 
-/// Returns the names of a path, with `..` as such.
-fn names(path: &Path) -> VecDeque<OsString> {
-    let names = path.components().filter_map(|part| match part {
-        Component::Normal(name) => Some(name.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    });
-    names.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_leads_into_a_workspace_is_only_read() {
+        let home = tempfile::tempdir().expect("a directory");
+        let home = home.path().canonicalize().expect("it exists");
+        for directory in ["all/ws/kept", "tools"] {
+            fs::create_dir_all(home.join(directory)).expect("it is made");
+        }
+        symlink("all/ws/kept", home.join("into")).expect("a link");
+        symlink("../all", home.join("tools/above")).expect("a link");
+        let names = ["all", "all/ws", "into", "tools", "tools/above"];
+        for (level, write, read) in [
+            (SandboxLevel::Full, vec!["all", "tools"], vec!["all/ws", "into", "tools/above"]),
+            (SandboxLevel::Kernel, vec!["tools"], vec!["all", "all/ws", "into", "tools/above"]),
+        ] {
+            let at = |names: &[&str]| names.iter().map(|name| home.join(name)).collect::<Vec<_>>();
+            let mut places = CommandPaths { write: at(&names), ..CommandPaths::default() };
+            close_ways_into(&mut places, &home.join("all/ws"), level, &PathResolver::default());
+            assert_eq!((places.write, places.read), (at(&write), at(&read)), "{level}");
+        }
+    }
 
     #[test]
     fn a_path_through_a_place_that_commands_write_is_left_out() {
@@ -110,7 +147,7 @@ mod tests {
             write: at(&["cache", "cache/inner", "ws/.venv", "tools"]),
             list: at(&["ws/bin"]),
         };
-        remove_redirectable(&mut places, &home.join("ws"));
+        remove_redirectable(&mut places, &home.join("ws"), &PathResolver::default());
         assert_eq!(places.read, at(&["tools", "opt/tools", "ws", "opt/inner"]));
         assert_eq!(places.write, at(&["cache", "tools"]));
         assert!(places.list.is_empty());

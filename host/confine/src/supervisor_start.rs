@@ -8,10 +8,12 @@ use std::os::unix::net::UnixStream;
 use super::error::{ConfineError, ConfineStep, StepProblem};
 use super::guard::guard_supervisor;
 use super::link::SupervisorLink;
-use super::protocol::{SandboxPreparation, SupervisedView, SupervisorOrder, SupervisorRequest};
+use super::protocol::{
+    GuardPreparation, SandboxPreparation, SupervisedView, SupervisorOrder, SupervisorPreparation,
+    SupervisorRequest,
+};
 use super::supervisor::supervise;
 use crate::os::{self, ForkedProcess, PreparedSandbox};
-use cofferdam_policy::SandboxLevel;
 
 /// Reads a request from standard input and executes it.
 ///
@@ -25,7 +27,12 @@ pub fn supervise_command() -> Result<(), ConfineError> {
     match receive_order(&mut host)? {
         None => Ok(()),
         Some(SupervisorOrder::Run(order)) => execute(&order, host),
-        Some(SupervisorOrder::Prepare(preparation)) => supervise_prepared(&preparation, host),
+        Some(SupervisorOrder::Prepare(SupervisorPreparation::Sandbox(preparation))) => {
+            supervise_prepared(&preparation, host)
+        }
+        Some(SupervisorOrder::Prepare(SupervisorPreparation::Guard(preparation))) => {
+            supervise_guarded(&preparation, host)
+        }
     }
 }
 
@@ -34,26 +41,47 @@ fn receive_order(host: &mut SupervisorLink) -> Result<Option<SupervisorOrder>, C
 }
 
 /// Executes a request for which nothing is prepared.
-fn execute(order: &SupervisorRequest, mut host: SupervisorLink) -> Result<(), ConfineError> {
-    match &order.view {
-        SupervisedView::Layer(_) if order.direct.is_empty() => {
-            supervise_with_own_mounts(order, host)
-        }
-        // What the command writes directly is restored even if the supervisor is killed.
-        SupervisedView::Layer(_) => {
-            guard_supervisor(order, || supervise_with_own_mounts(order, host))
-        }
+fn execute(order: &SupervisorRequest, host: SupervisorLink) -> Result<(), ConfineError> {
+    match GuardPreparation::for_request(order) {
+        Some(preparation) => guard_supervisor(&preparation, || execute_unguarded(order, host)),
         // If the supervisor is killed, the kernel kills the command, and there is nothing to
         // restore in the workspace.
-        SupervisedView::ReadOnly if order.level == SandboxLevel::Full => {
+        None => execute_unguarded(order, host),
+    }
+}
+
+fn execute_unguarded(
+    order: &SupervisorRequest,
+    mut host: SupervisorLink,
+) -> Result<(), ConfineError> {
+    match &order.view {
+        SupervisedView::Layer(_) => supervise_with_own_mounts(order, host),
+        SupervisedView::ReadOnly | SupervisedView::Direct => {
             supervise(order, &mut host, Ok(None));
             Ok(())
         }
-        SupervisedView::ReadOnly | SupervisedView::Direct => guard_supervisor(order, || {
-            supervise(order, &mut host, Ok(None));
-            Ok(())
-        }),
     }
+}
+
+/// Starts the guard and the supervisor before there is a request. The supervisor receives and
+/// executes it.
+fn supervise_guarded(
+    preparation: &GuardPreparation,
+    mut host: SupervisorLink,
+) -> Result<(), ConfineError> {
+    guard_supervisor(preparation, || match receive_order(&mut host)? {
+        // The guard looks for the record of the command in the directory that it knows.
+        Some(SupervisorOrder::Run(order))
+            if GuardPreparation::for_request(&order).as_ref() == Some(preparation) =>
+        {
+            execute_unguarded(&order, host)
+        }
+        Some(SupervisorOrder::Run(_) | SupervisorOrder::Prepare(_)) => {
+            let other = std::io::Error::other("the guard was prepared for other commands");
+            Err(ConfineError::new(ConfineStep::ReadRequest, other))
+        }
+        None => Ok(()),
+    })
 }
 
 /// Prepares a sandbox in a child, which then waits for the request and executes it, and waits for

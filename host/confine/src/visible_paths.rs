@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 
 use super::protocol::CommandPaths;
+use crate::path_resolver::PathResolver;
 use cofferdam_policy::{CommandNetwork, CommandRules};
 
 const SYSTEM_PATHS: &[&str] = &[
@@ -168,6 +169,7 @@ pub(super) fn find_command_paths(
     rules: &CommandRules,
     home: Option<&Path>,
     variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+    resolver: &PathResolver,
 ) -> CommandPaths {
     let mut read: Vec<PathBuf> = SYSTEM_PATHS.iter().map(PathBuf::from).collect();
     let etc = Path::new("/etc");
@@ -175,7 +177,7 @@ pub(super) fn find_command_paths(
     if rules.network == CommandNetwork::All {
         read.extend(ETC_NETWORK_ENTRIES.iter().map(|name| etc.join(name)));
         // The target of the link `resolv.conf`.
-        read.extend(etc.join("resolv.conf").canonicalize());
+        read.extend(resolver.canonicalize(&etc.join("resolv.conf")));
     }
     let mut named: Vec<PathBuf> =
         TOOLCHAIN_VARIABLES.iter().filter_map(|name| variable(name)).map(PathBuf::from).collect();
@@ -194,20 +196,19 @@ pub(super) fn find_command_paths(
             .flat_map(std::env::split_paths)
             .flat_map(|path| GOPATH_ENTRIES.iter().map(move |name| path.join(name))),
     );
-    let places = home.map(HomePlaces::new);
+    let places = home.map(|home| HomePlaces::new(home, resolver));
     if let Some((home, places)) = home.zip(places.as_ref()) {
         read.extend(
             HOME_ENTRIES
                 .iter()
                 .map(|name| home.join(name))
-                // Most of them do not exist, which is found out faster than where they lead.
-                .filter(|path| path.exists() && places.may_show(path)),
+                .filter(|path| resolver.exists(path) && places.may_show(&resolver.real(path))),
         );
     }
-    read.extend(named.iter().filter_map(|path| shown_by_variable(path, places.as_ref())));
+    read.extend(named.iter().filter_map(|path| shown_by_variable(path, places.as_ref(), resolver)));
     read.extend(rules.read.iter().cloned());
     // The request to the supervisor is JSON, which cannot hold paths that are not UTF-8.
-    read.retain(|path| path.exists() && path.to_str().is_some());
+    read.retain(|path| resolver.exists(path) && path.to_str().is_some());
     read.sort();
     read.dedup();
     let covered: Vec<bool> = read
@@ -221,7 +222,7 @@ pub(super) fn find_command_paths(
         .collect();
     let mut covered = covered.into_iter();
     read.retain(|_| !covered.next().unwrap_or_default());
-    let write = rules.write.iter().filter(|path| path.exists()).cloned().collect();
+    let write = rules.write.iter().filter(|path| resolver.exists(path)).cloned().collect();
     CommandPaths { read, write, list: Vec::new() }
 }
 
@@ -248,9 +249,9 @@ struct HomePlaces {
 }
 
 impl HomePlaces {
-    fn new(written: &Path) -> Self {
+    fn new(written: &Path, resolver: &PathResolver) -> Self {
         let mut spellings = vec![written.to_owned()];
-        spellings.extend(written.canonicalize());
+        spellings.extend(resolver.canonicalize(written));
         spellings.dedup();
         let private = spellings
             .iter()
@@ -259,17 +260,16 @@ impl HomePlaces {
         Self { spellings, private }
     }
 
-    /// Returns whether commands may see a path.
+    /// Returns whether commands may see a path without links.
     ///
-    /// Its target must not contain the home directory or a private directory, nor be inside a
-    /// private directory.
-    fn may_show(&self, path: &Path) -> bool {
-        let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    /// It must not contain the home directory or a private directory, nor be inside a private
+    /// directory.
+    fn may_show(&self, real: &Path) -> bool {
         // Toolchains can be below `.config` too.
         let is_private = |(name, private): &(&str, PathBuf)| {
-            private.starts_with(&real) || *name != ".config" && real.starts_with(private)
+            private.starts_with(real) || *name != ".config" && real.starts_with(private)
         };
-        !self.spellings.iter().any(|home| home.starts_with(&real))
+        !self.spellings.iter().any(|home| home.starts_with(real))
             && !self.private.iter().any(is_private)
     }
 }
@@ -278,8 +278,12 @@ impl HomePlaces {
 ///
 /// Returns `None` if it would expose the home directory, `/etc`, or a top-level directory. A path
 /// with `..` is replaced by its target.
-fn shown_by_variable(path: &Path, home: Option<&HomePlaces>) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
+fn shown_by_variable(
+    path: &Path,
+    home: Option<&HomePlaces>,
+    resolver: &PathResolver,
+) -> Option<PathBuf> {
+    let real = resolver.canonicalize(path).ok()?;
     let is_harmless = |path: &Path| {
         path.is_absolute() && path.components().count() > 2 && !path.starts_with("/etc")
     };
@@ -292,6 +296,13 @@ fn shown_by_variable(path: &Path, home: Option<&HomePlaces>) -> Option<PathBuf> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn find_paths(
+        home: Option<&Path>,
+        variable: impl Fn(&str) -> Option<std::ffi::OsString>,
+    ) -> CommandPaths {
+        find_command_paths(&CommandRules::default(), home, variable, &PathResolver::default())
+    }
 
     #[test]
     fn a_home_is_not_shown_by_another_spelling_of_it() {
@@ -324,10 +335,8 @@ mod tests {
                 for name in ["PATH", "JAVA_HOME"] {
                     let variable =
                         |asked: &str| (asked == name).then(|| base.join(path).into_os_string());
-                    let without =
-                        find_command_paths(&CommandRules::default(), Some(written), |_| None).read;
-                    let with =
-                        find_command_paths(&CommandRules::default(), Some(written), variable).read;
+                    let without = find_paths(Some(written), |_| None).read;
+                    let with = find_paths(Some(written), variable).read;
                     assert_eq!(
                         with != without,
                         is_shown,
@@ -352,7 +361,7 @@ mod tests {
             "GOPATH" => Some(home.path().parent().expect("it has a parent").into()),
             _ => None,
         };
-        let places = find_command_paths(&CommandRules::default(), Some(home.path()), variable);
+        let places = find_paths(Some(home.path()), variable);
         let below: Vec<_> =
             places.read.iter().filter(|path| path.starts_with(home.path())).collect();
         assert_eq!(below, [&home.path().join(".cargo/bin")]);
@@ -380,7 +389,7 @@ mod tests {
         keys.iter().chain(&tools).for_each(|path| make(path, ""));
         let variable = |name: &str| (name == "GOPATH").then(|| home.path().join("work").into());
         let shows = |path: &str| {
-            let places = find_command_paths(&CommandRules::default(), Some(home.path()), variable);
+            let places = find_paths(Some(home.path()), variable);
             places.read.iter().any(|place| home.path().join(path).starts_with(place))
         };
         assert_eq!(keys.map(shows), [false; 4]);

@@ -230,9 +230,18 @@ fn helpers(host: u32) -> Vec<u32> {
     };
     found.retain(|pid| text(*pid, "cmdline").contains("supervise-command"));
     found.retain(|pid| is_outside(*pid));
-    // The supervisor of the next command waits for its request, and has no children.
-    let is_idle = |pid: u32| !all.iter().any(|inner| parent(*inner) == Some(pid));
-    found.retain(|pid| parent(*pid) != Some(host) || !is_idle(*pid));
+    // Around the next command, a guard and a supervisor wait for its request. They have no command.
+    let runs_command = |outer: u32| {
+        let mut inner = vec![outer];
+        while let Some(pid) = inner.pop() {
+            if !text(pid, "cmdline").contains("supervise-command") {
+                return true;
+            }
+            inner.extend(all.iter().copied().filter(|child| parent(*child) == Some(pid)));
+        }
+        false
+    };
+    found.retain(|pid| runs_command(*pid));
     found
 }
 

@@ -27,6 +27,10 @@ const METADATA_ATTEMPTS: &str = "\
 chmod 700 file 2>/dev/null && echo done-12
 chmod 700 . 2>/dev/null && echo done-13
 touch file 2>/dev/null && echo done-14
+for at in .git .git/HEAD .git/hooks .hg .hg/store sub/.git sub/.git/HEAD .config; do
+    chmod 700 $at 2>/dev/null && echo done-15 $at
+    touch $at 2>/dev/null && echo done-16 $at
+done
 ";
 
 fn home(level: SandboxLevel) -> TestHome {
@@ -55,11 +59,49 @@ fn call(home: &TestHome, line: &str) -> ProgramOutput {
 fn a_rule_with_writes_false_makes_the_workspace_read_only() {
     for level in CONFINING_LEVELS {
         let home = home_with_rules(level);
+        for path in [".git/HEAD", ".hg/hgrc", ".hg/store/data", "sub/.git/HEAD", ".config/x"] {
+            home.write_file(&format!("workspace/{path}"), "");
+        }
         let metadata = if level == SandboxLevel::Full { METADATA_ATTEMPTS } else { "" };
         home.write_file("workspace/probe.sh", format!("{ATTEMPTS}{metadata}exit 0"));
         let ran = call(&home, "sh probe.sh");
         assert_eq!((ran.exit_code, ran.stdout.as_str()), (0, "x\ntext\n"), "{level}: {ran:?}");
         assert!(!home.has_file("new") && !home.has_file(".git/hooks/pre-commit"), "{level}");
+    }
+}
+
+/// Configured directories that commands write do not lead into a workspace that they only read.
+#[test]
+fn a_directory_that_commands_write_is_no_way_into_a_read_only_workspace() {
+    for level in CONFINING_LEVELS {
+        let home = home_with_rules(level);
+        let at = home.path().canonicalize().expect("it exists");
+        let at = at.to_str().expect("it is text");
+        for path in ["workspace/kept/x", "w/x"] {
+            home.write_file(path, "");
+        }
+        std::os::unix::fs::symlink(home.workspace().join("kept"), home.path().join("into"))
+            .expect("a link");
+        for (paths, attempts, expected) in [
+            (vec!["w", "into"], "touch ~/into/x ~/into/new", "wrote\n"),
+            (vec!["w", "workspace"], "touch ~/workspace/new", "wrote\n"),
+        ] {
+            let paths: Vec<String> = paths.iter().map(|path| format!("{at}/{path}")).collect();
+            let config = format!(
+                "[commands]\nminimum = \"{level}\"\nat_most = \"{level}\"\nwrite = {paths:?}\n"
+            );
+            home.write_file("config/cofferdam/config.toml", config);
+            let attempts = attempts.replace('~', at);
+            home.write_file(
+                "workspace/probe.sh",
+                format!(
+                    "{attempts} 2>/dev/null && echo done; touch {at}/w/new && echo wrote; exit 0"
+                ),
+            );
+            let ran = call(&home, "sh probe.sh");
+            assert_eq!(ran.stdout, expected, "{level} {paths:?}: {ran:?}");
+            assert!(!home.has_file("kept/new") && !home.has_file("new"), "{level} {paths:?}");
+        }
     }
 }
 

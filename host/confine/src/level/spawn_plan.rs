@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use super::{CommandLocation, CommandSandbox, SandboxSetup, outer_repository};
 use crate::git::UserSettings;
+use crate::path_resolver::PathResolver;
 use crate::process::environment::command_environment;
 use crate::process::ready_supervisor::{StartedSupervisor, SupervisorProgram, SupervisorSuccessor};
 use crate::protocol::{
-    CommandJob, NetworkAccess, SandboxPreparation, SupervisedView, SupervisorOrder,
+    CommandJob, NetworkAccess, SupervisedView, SupervisorOrder, SupervisorPreparation,
     SupervisorRequest,
 };
-use crate::reachable_places::remove_redirectable;
+use crate::reachable_places::{close_ways_into, remove_redirectable};
 use crate::snapshot::SavedPath;
 use cofferdam_policy::{CommandRules, ComponentDigest};
 
@@ -20,7 +21,7 @@ pub(crate) struct SpawnPlan {
     pub(crate) request: Vec<u8>,
     pub(crate) digest: ComponentDigest,
     /// What a supervisor could prepare for such commands.
-    pub(crate) preparation: Option<SandboxPreparation>,
+    pub(crate) preparation: Option<SupervisorPreparation>,
 }
 
 impl CommandSandbox {
@@ -40,10 +41,14 @@ impl CommandSandbox {
         }
         let environment = &self.environment;
         let rules = &self.rules;
-        let mut places = self.find_command_paths(rules);
-        let own = self.real_own_directories();
-        places.read.retain(|place| may_open(place, &own, rules));
-        remove_redirectable(&mut places, workspace);
+        let resolver = PathResolver::default();
+        let mut places = self.find_command_paths(rules, &resolver);
+        let own = self.real_own_directories(&resolver);
+        places.read.retain(|place| may_open(place, &own, rules, &resolver));
+        remove_redirectable(&mut places, workspace, &resolver);
+        if view == SupervisedView::ReadOnly {
+            close_ways_into(&mut places, workspace, level, &resolver);
+        }
         let outer_repository = outer_repository(workspace, environment);
         places.read.extend(outer_repository.clone());
         let digest = task.digest();
@@ -75,7 +80,7 @@ impl CommandSandbox {
             view,
             streams,
         };
-        let preparation = SandboxPreparation::for_request(&order);
+        let preparation = SupervisorPreparation::for_request(&order);
         let mut request = serde_json::to_vec(&SupervisorOrder::Run(Box::new(order)))?;
         request.push(b'\n');
         Ok(SpawnPlan { request, digest, preparation })
@@ -103,8 +108,13 @@ impl CommandSandbox {
 ///
 /// A place with this program's own files is closed, unless the configuration names it. The
 /// configuration is checked when it is read.
-pub(super) fn may_open(place: &Path, own: &[PathBuf], rules: &CommandRules) -> bool {
-    let real = place.canonicalize().unwrap_or_else(|_| place.to_owned());
+pub(super) fn may_open(
+    place: &Path,
+    own: &[PathBuf],
+    rules: &CommandRules,
+    resolver: &PathResolver,
+) -> bool {
+    let real = resolver.real(place);
     // A top-level directory such as `/usr` stays open even if this program's files are below it,
     // because it holds the system's programs.
     let is_top = real.components().count() <= 2;
@@ -125,11 +135,13 @@ mod tests {
         std::fs::create_dir_all(home.join("bin")).expect("it is made");
         std::os::unix::fs::symlink(&own[0], home.join("link")).expect("a link");
         let mut rules = CommandRules::default();
-        let opens = |path: &str, rules: &CommandRules| may_open(&home.join(path), &own, rules);
+        let resolver = PathResolver::default();
+        let may_open = |path: &Path, rules: &CommandRules| may_open(path, &own, rules, &resolver);
+        let opens = |path: &str, rules: &CommandRules| may_open(&home.join(path), rules);
         for path in [".cache", ".cache/cofferdam", ".cache/cofferdam/toolchains", "link"] {
             assert!(!opens(path, &rules), "{path}");
         }
-        assert!(opens("bin", &rules) && may_open(Path::new("/usr"), &own, &rules));
+        assert!(opens("bin", &rules) && may_open(Path::new("/usr"), &rules));
         rules.read.push(home.join(".cache"));
         assert!(opens(".cache", &rules));
     }

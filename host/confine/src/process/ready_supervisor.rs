@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::os::MountWatch;
-use crate::protocol::{SandboxPreparation, SupervisorOrder};
+use crate::protocol::{SupervisorOrder, SupervisorPreparation};
 
 /// What starts a supervisor.
 #[derive(Clone, Debug)]
@@ -32,19 +32,20 @@ struct WaitingSupervisor {
     prepared: Option<PreparedFor>,
 }
 
-/// The commands for which a supervisor has prepared the sandbox.
+/// The commands for which a supervisor is prepared.
 #[derive(Debug)]
 struct PreparedFor {
-    preparation: SandboxPreparation,
-    /// The prepared sandbox shows the mounts of the time when this began.
-    mounts: MountWatch,
+    preparation: SupervisorPreparation,
+    /// A prepared sandbox shows the mounts of the time when this began. A guard sees all mounts.
+    mounts: Option<MountWatch>,
 }
 
 impl WaitingSupervisor {
     /// Returns whether it can run a command that needs this preparation.
-    fn fits(&mut self, wanted: Option<&SandboxPreparation>) -> bool {
+    fn fits(&mut self, wanted: Option<&SupervisorPreparation>) -> bool {
         let is_prepared_for = |prepared: &PreparedFor| {
-            Some(&prepared.preparation) == wanted && !prepared.mounts.has_changed()
+            Some(&prepared.preparation) == wanted
+                && !prepared.mounts.as_ref().is_some_and(MountWatch::has_changed)
         };
         // Somebody may have killed it.
         matches!(self.started.child.try_wait(), Ok(None))
@@ -99,7 +100,7 @@ impl ReadySupervisor {
     pub(crate) fn take_or_start(
         &self,
         program: &SupervisorProgram,
-        preparation: Option<&SandboxPreparation>,
+        preparation: Option<&SupervisorPreparation>,
     ) -> std::io::Result<StartedSupervisor> {
         if let Some(mut ready) = self.0.take() {
             if ready.fits(preparation) {
@@ -114,7 +115,7 @@ impl ReadySupervisor {
     pub(crate) fn successor(
         &self,
         program: SupervisorProgram,
-        preparation: Option<SandboxPreparation>,
+        preparation: Option<SupervisorPreparation>,
     ) -> SupervisorSuccessor {
         SupervisorSuccessor { slot: Arc::downgrade(&self.0), program, preparation }
     }
@@ -137,7 +138,7 @@ impl Drop for ReadySlot {
 pub(crate) struct SupervisorSuccessor {
     slot: Weak<ReadySlot>,
     program: SupervisorProgram,
-    preparation: Option<SandboxPreparation>,
+    preparation: Option<SupervisorPreparation>,
 }
 
 impl SupervisorSuccessor {
@@ -169,11 +170,17 @@ impl SupervisorSuccessor {
 /// Starts a supervisor, and lets it prepare the sandbox of such a command.
 fn start_waiting(
     program: &SupervisorProgram,
-    preparation: Option<SandboxPreparation>,
+    preparation: Option<SupervisorPreparation>,
 ) -> std::io::Result<WaitingSupervisor> {
-    let watched = preparation.and_then(|wanted| Some((wanted, MountWatch::begin().ok()?)));
+    let watched = match preparation {
+        Some(SupervisorPreparation::Sandbox(_)) => {
+            MountWatch::begin().ok().map(Some).zip(preparation)
+        }
+        Some(SupervisorPreparation::Guard(_)) => preparation.map(|guard| (None, guard)),
+        None => None,
+    };
     let mut started = program.start()?;
-    let Some((preparation, mounts)) = watched else {
+    let Some((mounts, preparation)) = watched else {
         return Ok(WaitingSupervisor { started, prepared: None });
     };
     let mut message = serde_json::to_vec(&SupervisorOrder::Prepare(preparation.clone()))?;

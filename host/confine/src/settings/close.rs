@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::protocol::CommandPaths;
+use crate::path_resolver::PathResolver;
 
 /// The maximum number of entries per directory that are opened one by one. The others cannot be
 /// read.
@@ -14,10 +15,11 @@ const MOST_BESIDE: usize = 5_000;
 
 /// Removes the files and all their parent directories from the readable paths. Their names stay
 /// visible.
-pub(super) fn close(places: &mut CommandPaths, files: &[PathBuf]) {
-    let closed: Vec<PathBuf> = files.iter().filter_map(|path| path.canonicalize().ok()).collect();
+pub(super) fn close(places: &mut CommandPaths, files: &[PathBuf], resolver: &PathResolver) {
+    let closed: Vec<PathBuf> =
+        files.iter().filter_map(|path| resolver.canonicalize(path).ok()).collect();
     for place in std::mem::take(&mut places.read) {
-        let Ok(real) = place.canonicalize() else { continue };
+        let Ok(real) = resolver.canonicalize(&place) else { continue };
         if closed.contains(&real) {
             continue;
         }
@@ -64,7 +66,7 @@ mod tests {
         let whole = |paths: &[&str]| paths.iter().map(|path| root.join(path)).collect::<Vec<_>>();
         let mut places =
             CommandPaths { read: whole(&["to-a", "b", "c"]), ..CommandPaths::default() };
-        close(&mut places, &whole(&["a/config", "a/m/x/config", "c"]));
+        close(&mut places, &whole(&["a/config", "a/m/x/config", "c"]), &PathResolver::default());
         places.read.sort();
         assert_eq!(places.read, whole(&["a/HEAD", "a/m/x/HEAD", "a/m/y", "b"]));
         assert_eq!(places.list, whole(&["a"]));

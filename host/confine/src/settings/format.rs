@@ -1,9 +1,8 @@
 //! The formats of settings files, and the removal of secrets in each.
 
-use std::fs;
-use std::io::Read as _;
 use std::path::Path;
 
+use super::reader::{SettingsReader, SettingsText};
 use super::{cargo, code, git_config, lines, names, words};
 
 /// The maximum size of a settings file, in bytes. The copy of a larger file is empty.
@@ -71,12 +70,12 @@ impl SettingsFormat {
     }
 
     /// Reads a settings file without its secrets, and returns whether anything was removed.
-    pub(super) fn clean(self, path: &Path) -> (String, bool) {
-        if !path.is_file() {
-            return (String::new(), false);
+    pub(super) fn clean(self, path: &Path, reader: &SettingsReader) -> (String, bool) {
+        match reader.read(path) {
+            SettingsText::Missing => (String::new(), false),
+            SettingsText::Unreadable => (String::new(), true),
+            SettingsText::Text(text) => self.clean_text(&text),
         }
-        let Some(text) = read(path) else { return (String::new(), true) };
-        self.clean_text(&text)
     }
 
     /// Removes the secrets from a text, and returns whether anything was removed.
@@ -96,8 +95,8 @@ impl SettingsFormat {
     }
 
     /// Returns the paths of the included files, as written.
-    pub(super) fn included(self, path: &Path) -> Vec<String> {
-        let text = if path.is_file() { read(path).unwrap_or_default() } else { String::new() };
+    pub(super) fn included(self, path: &Path, reader: &SettingsReader) -> Vec<String> {
+        let SettingsText::Text(text) = reader.read(path) else { return Vec::new() };
         match self {
             Self::Git => git_config::included(&text),
             Self::Cargo => cargo::included(&text),
@@ -108,12 +107,4 @@ impl SettingsFormat {
             }
         }
     }
-}
-
-/// Reads a text file that does not exceed the maximum size.
-pub(super) fn read(path: &Path) -> Option<String> {
-    let mut text = String::new();
-    let file = fs::File::open(path).ok()?;
-    file.take(LARGEST + 1).read_to_string(&mut text).ok()?;
-    (text.len() as u64 <= LARGEST).then_some(text)
 }

@@ -10,6 +10,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::format::SettingsFormat;
+use super::reader::SettingsReader;
 use crate::git::expanded;
 
 /// Opens a directory also if its entries cannot be listed.
@@ -132,19 +133,20 @@ pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
 pub(super) fn add_included(
     settings: &mut Vec<(PathBuf, SettingsFormat)>,
     home: Option<&Path>,
+    reader: &SettingsReader,
     is_seen: impl Fn(&Path) -> bool,
 ) {
     let mut known: BTreeSet<PathBuf> =
-        settings.iter().filter_map(|(path, _)| path.canonicalize().ok()).collect();
+        settings.iter().filter_map(|(path, _)| reader.resolver.canonicalize(path).ok()).collect();
     let mut all = settings.clone();
     let (mut at, most) = (0, all.len() + MOST_INCLUDED);
     while let Some((path, format)) = all.get(at).cloned() {
         at += 1;
-        for named in format.included(&path) {
+        for named in format.included(&path, reader) {
             let Some(folder) = path.parent() else { continue };
             let whole = folder.join(expanded(&named, home));
             // A file that does not exist cannot be read either.
-            let Ok(real) = whole.canonicalize() else { continue };
+            let Ok(real) = reader.resolver.canonicalize(&whole) else { continue };
             if all.len() < most && real.is_file() && known.insert(real.clone()) {
                 if is_seen(&real) {
                     settings.push((real.clone(), format));

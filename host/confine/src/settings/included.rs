@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::SettingsFormat;
 use super::found::add_included;
+use super::reader::SettingsReader;
 use crate::git::{GitNamedPaths, UserSettings, expanded};
 
 /// The maximum number of files whose changes are noticed at once. Most workspaces have one
@@ -78,10 +79,12 @@ impl IncludedSettings {
         let roots = settings.len();
         // The states come first, so that a change during the search is noticed.
         let mut watched = states(settings.iter().map(|(path, _)| path.clone()));
-        add_included(&mut settings, user.home(), |_| true);
+        // The states were taken before, so that a text from this reader is not older than they are.
+        let reader = SettingsReader::default();
+        add_included(&mut settings, user.home(), &reader, |_| true);
         let named = settings.iter().flat_map(|(path, format)| {
             let folder = path.parent().unwrap_or(path);
-            let named = format.included(path).into_iter();
+            let named = format.included(path, &reader).into_iter();
             named.map(|named| folder.join(expanded(&named, user.home()))).collect::<Vec<_>>()
         });
         watched.extend(states(named));
@@ -89,7 +92,7 @@ impl IncludedSettings {
         let inside = settings.iter().skip(roots).chain(&settings[..roots]);
         let formats = inside
             .filter_map(|(path, format)| {
-                let real = path.canonicalize().ok()?;
+                let real = reader.resolver.canonicalize(path).ok()?;
                 Some((real.strip_prefix(root).ok()?.to_owned(), *format))
             })
             .collect();

@@ -16,6 +16,7 @@ mod git_config;
 mod included;
 mod lines;
 mod names;
+mod reader;
 mod secrets;
 mod words;
 mod workspace_file;
@@ -27,10 +28,10 @@ use super::protocol::{CommandPaths, SupervisorRequest};
 use super::snapshot::EntryKind;
 use close::close;
 use cofferdam_policy::{PathProtection, SandboxLevel};
-use format::read;
 pub use format::{LARGEST as MAX_SETTINGS_SIZE, SettingsFormat};
 use found::{add_included, settings_in};
 pub use included::{IncludedSettings, SettingsRoots};
+use reader::{SettingsReader, SettingsText};
 
 /// The settings of a workspace that are searched before a command.
 #[derive(Clone, Copy, Debug)]
@@ -62,6 +63,7 @@ impl SettingsCopies {
         folder: &Path,
     ) -> std::io::Result<(Self, CommandPaths)> {
         fs::create_dir(folder)?;
+        let reader = &SettingsReader::default();
         let mut copies = Self { directory: folder.to_owned(), ..Self::default() };
         let mut places = order.paths.clone();
         // Paths that the user opened by name stay readable with their secrets.
@@ -77,26 +79,27 @@ impl SettingsCopies {
         match order.level {
             SandboxLevel::Full => {
                 settings.extend(of_workspace(&order.workspace, workspace));
-                add_included(&mut settings, order.home.as_deref(), |path| {
+                add_included(&mut settings, order.home.as_deref(), reader, |path| {
                     is_shown(path) || is_inside(path)
                 });
                 for (path, format) in &settings {
                     // A mount over a link applies to its target.
-                    let real = path.canonicalize().ok().filter(|real| is_inside(real));
+                    let real = reader.resolver.canonicalize(path).ok();
+                    let real = real.filter(|real| is_inside(real));
                     let outside = (!is_inside(path)).then(|| path.clone());
                     // Settings of the user can be links into the workspace, where they are readable
                     // too.
                     for target in outside.into_iter().chain(real) {
-                        copies.add_mount(&target, *format)?;
+                        copies.add_mount(&target, *format, reader)?;
                     }
                 }
             }
             SandboxLevel::Kernel | SandboxLevel::None => {
-                add_included(&mut settings, order.home.as_deref(), is_shown);
-                settings.retain(|(path, format)| !is_inside(path) && format.clean(path).1);
+                add_included(&mut settings, order.home.as_deref(), reader, is_shown);
+                settings.retain(|(path, format)| !is_inside(path) && format.clean(path, reader).1);
                 let closed: Vec<PathBuf> = settings.into_iter().map(|(path, _)| path).collect();
-                copies.copy_git_settings(order.home.as_deref(), &closed, &mut places)?;
-                close(&mut places, &closed);
+                copies.copy_git_settings(order.home.as_deref(), &closed, &mut places, reader)?;
+                close(&mut places, &closed, &reader.resolver);
                 copies.tell_of_outer_repository(order.outer_repository.as_deref(), &closed);
             }
         }
@@ -104,8 +107,13 @@ impl SettingsCopies {
     }
 
     /// Adds a copy to mount over a file that holds secrets.
-    fn add_mount(&mut self, path: &Path, format: SettingsFormat) -> std::io::Result<()> {
-        let (text, has_changed) = format.clean(path);
+    fn add_mount(
+        &mut self,
+        path: &Path,
+        format: SettingsFormat,
+        reader: &SettingsReader,
+    ) -> std::io::Result<()> {
+        let (text, has_changed) = format.clean(path, reader);
         if has_changed && !self.mounts.iter().any(|(known, _)| known == path) {
             let copy = self.write(&text)?;
             self.mounts.push((path.to_owned(), copy));
@@ -133,6 +141,7 @@ impl SettingsCopies {
         home: Option<&Path>,
         closed: &[PathBuf],
         places: &mut CommandPaths,
+        reader: &SettingsReader,
     ) -> std::io::Result<()> {
         // The order in which git reads the files.
         let own: Vec<PathBuf> = home
@@ -152,15 +161,18 @@ impl SettingsCopies {
                             Some(rest) => home?.join(rest),
                             None => path.parent()?.join(include),
                         };
-                        let is_closed =
-                            include.canonicalize().is_ok_and(|real| closed.contains(&real));
+                        let is_closed = reader
+                            .resolver
+                            .canonicalize(&include)
+                            .is_ok_and(|real| closed.contains(&real));
                         let is_seen = !is_closed
                             && places.read.iter().any(|place| include.starts_with(place));
                         is_seen.then(|| include.to_string_lossy().into_owned())
                     };
-                    read(path).map_or((String::new(), true), |text| {
-                        git_config::without_secrets(&text, included)
-                    })
+                    match reader.read(path) {
+                        SettingsText::Text(text) => git_config::without_secrets(&text, included),
+                        SettingsText::Missing | SettingsText::Unreadable => (String::new(), true),
+                    }
                 })
                 .collect();
             if cleaned.iter().any(|(_, has_changed)| *has_changed) {

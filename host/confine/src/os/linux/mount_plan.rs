@@ -110,11 +110,7 @@ impl MountPlan {
         }
         let mut paths = around.paths.clone();
         paths.write.extend(around.home.map(Path::to_owned));
-        let access = match around.writes_workspace {
-            true => BindAccess::ReadWrite,
-            false => BindAccess::ReadOnly,
-        };
-        steps.push_bind(around.workspace, around.workspace, access, BindPresence::Required);
+        steps.bind_workspace(around, around.workspace);
         mount_protections(around, &mut steps)?;
         paths.read.push("/proc".into());
         paths.write.extend(["/tmp", "/var/tmp", "/dev"].map(PathBuf::from));
@@ -179,6 +175,16 @@ impl MountSteps {
     fn bind_read_only(&mut self, from: &Path, to: &Path) {
         self.push_bind(from, to, BindAccess::ReadOnly, BindPresence::Required);
     }
+
+    /// Mounts the workspace, or a directory of it, over itself. Each mount has the access of the
+    /// command to the workspace: a mount does not get the access of the one that it covers.
+    fn bind_workspace(&mut self, around: &SandboxSpec<'_>, path: &Path) {
+        if around.writes_workspace {
+            self.bind(path, path);
+        } else {
+            self.bind_read_only(path, path);
+        }
+    }
 }
 
 /// Returns the steps that mount an empty home and the readable and writable paths outside the
@@ -240,7 +246,7 @@ fn mount_protections(around: &SandboxSpec<'_>, steps: &mut MountSteps) -> Result
         .map(|path| around.workspace.join(path))
         .filter(|path| path.is_dir() && !path.is_symlink())
     {
-        steps.bind(&path, &path);
+        steps.bind_workspace(around, &path);
     }
     let mut mounted = Vec::new();
     for (path, how, kind) in around.protected {
