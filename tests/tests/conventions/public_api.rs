@@ -34,19 +34,23 @@ fn write_rustdoc_wrapper() -> PathBuf {
     path
 }
 
-/// Returns the public interface of a crate, one item per line.
-fn public_interface(package: &str, rustdoc: &Path) -> String {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
+/// Writes the documentation of all libraries as JSON. All of the workspace together, because a
+/// package alone has dependencies with fewer features, which would all be compiled once more.
+fn document_libraries(rustdoc: &Path, target: &Path) {
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["rustdoc", "--offline", "--quiet", "--lib", "--package", package])
-        .args(["--", "-Zunstable-options", "--output-format=json", "--cap-lints=allow"])
+        .args(["doc", "--offline", "--quiet", "--workspace", "--lib", "--no-deps"])
         .env("RUSTDOC", rustdoc)
+        .env("RUSTDOCFLAGS", "-Zunstable-options --output-format=json --cap-lints=allow")
         .env("CARGO_TARGET_DIR", target)
         .current_dir(workspace_root())
         .output()
         .expect("cargo starts");
     let problems = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "rustdoc cannot read {package}:\n{problems}");
+    assert!(output.status.success(), "rustdoc cannot read the libraries:\n{problems}");
+}
+
+/// Returns the public interface of a crate, one item per line.
+fn public_interface(package: &str, target: &Path) -> String {
     let json = target.join("doc").join(format!("{}.json", package.replace('-', "_")));
     let interface = public_api::Builder::from_rustdoc_json(json)
         .omit_blanket_impls(true)
@@ -76,12 +80,13 @@ fn a_changed_line_of_an_interface_is_removed_and_added() {
 
 #[test]
 fn the_public_interface_of_each_library_is_in_its_file() {
-    let rustdoc = write_rustdoc_wrapper();
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
+    document_libraries(&write_rustdoc_wrapper(), target);
     let mut problems = Vec::new();
     for (directory, package) in LIBRARIES {
         let file = format!("host/{directory}/public-api.txt");
         let path = workspace_root().join(&file);
-        let after = public_interface(package, &rustdoc);
+        let after = public_interface(package, target);
         if std::env::var_os("UPDATE_PUBLIC_API").is_some() {
             fs::write(&path, &after).expect("it is written");
             continue;
