@@ -164,8 +164,8 @@ impl MountStep {
     }
 }
 
-/// Returns whether a directory of the root is created for the command, and thus contains nothing but
-/// what these steps mount in it.
+/// Returns whether a directory of the root is created for the command. It then contains only what
+/// these steps mount in it.
 fn is_created<'a>(directory: &Path, mut steps: impl Iterator<Item = &'a MountStep>) -> bool {
     !steps.any(|step| match step {
         MountStep::Bind { to: path, .. } | MountStep::Link { at: path, .. } => {
