@@ -31,6 +31,7 @@ use super::snapshot::EntryKind;
 use super::supervisor_start::replace_output;
 use crate::exit_code::exit_code;
 use crate::os::{self, DetachedOverlay, PreparedSandbox};
+use crate::path_resolver::PathResolver;
 use crate::view::collect::{collect_changes, open_directory};
 use crate::view::{CollectedChanges, CommittedPaths, OverlayFacts};
 use cofferdam_policy::{PathProtection, ProtectedPaths, SandboxLevel};
@@ -282,7 +283,8 @@ fn end_record(unfinished: Option<RestoreJournal>) -> Option<String> {
 /// Returns the places that new links must not point to: those that commands can write, and those
 /// with this program's files.
 fn places_closed_to_links(order: &SupervisorRequest) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+    let resolver = PathResolver::default();
+    let real = |path: &PathBuf| resolver.real(path);
     let own = order.own.iter().chain([&order.set_aside]).map(real);
     (order.paths.write.iter().map(real).collect(), own.collect())
 }

@@ -279,10 +279,13 @@ fn read(file: &Path) -> io::Result<Option<Vec<u8>>> {
         Err(error) if is_missing(&error) => return Ok(None),
         metadata => metadata?,
     };
-    if metadata.is_dir() || file.canonicalize().is_ok_and(|real| real == Path::new("/dev/null")) {
+    if metadata.is_dir() {
         return Ok(None);
     }
     if !metadata.is_file() {
+        if file.canonicalize().is_ok_and(|real| real == Path::new("/dev/null")) {
+            return Ok(None);
+        }
         return Err(io::Error::other("it is not a regular file"));
     }
     // A FIFO that replaced the file since the check must not block.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::reader::{SettingsReader, SettingsText};
+use super::reader::{SettingsFileReader, SettingsText};
 use super::{cargo, code, git_config, lines, names, words};
 
 /// The maximum size of a settings file, in bytes. The copy of a larger file is empty.
@@ -70,7 +70,7 @@ impl SettingsFormat {
     }
 
     /// Reads a settings file without its secrets, and returns whether anything was removed.
-    pub(super) fn clean(self, path: &Path, reader: &SettingsReader) -> (String, bool) {
+    pub(super) fn clean(self, path: &Path, reader: &SettingsFileReader) -> (String, bool) {
         match reader.read(path) {
             SettingsText::Missing => (String::new(), false),
             SettingsText::Unreadable => (String::new(), true),
@@ -95,7 +95,7 @@ impl SettingsFormat {
     }
 
     /// Returns the paths of the included files, as written.
-    pub(super) fn included(self, path: &Path, reader: &SettingsReader) -> Vec<String> {
+    pub(super) fn included(self, path: &Path, reader: &SettingsFileReader) -> Vec<String> {
         let SettingsText::Text(text) = reader.read(path) else { return Vec::new() };
         match self {
             Self::Git => git_config::included(&text),

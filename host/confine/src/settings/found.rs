@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, fstat, openat, statat};
 use rustix::io::Errno;
 
 use super::format::SettingsFormat;
-use super::reader::SettingsReader;
+use super::reader::SettingsFileReader;
 use crate::git::expanded;
 
 /// Opens a directory also if its entries cannot be listed.
@@ -133,7 +133,7 @@ pub(super) fn settings_in(place: &Path) -> Vec<(PathBuf, SettingsFormat)> {
 pub(super) fn add_included(
     settings: &mut Vec<(PathBuf, SettingsFormat)>,
     home: Option<&Path>,
-    reader: &SettingsReader,
+    reader: &SettingsFileReader,
     is_seen: impl Fn(&Path) -> bool,
 ) {
     let mut known: BTreeSet<PathBuf> =

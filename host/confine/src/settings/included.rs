@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::format::SettingsFormat;
 use super::found::add_included;
-use super::reader::SettingsReader;
+use super::reader::SettingsFileReader;
 use crate::git::{GitNamedPaths, UserSettings, expanded};
 
 /// The maximum number of files whose changes are noticed at once. Most workspaces have one
@@ -80,7 +80,7 @@ impl IncludedSettings {
         // The states come first, so that a change during the search is noticed.
         let mut watched = states(settings.iter().map(|(path, _)| path.clone()));
         // The states were taken before, so that a text from this reader is not older than they are.
-        let reader = SettingsReader::default();
+        let reader = SettingsFileReader::default();
         add_included(&mut settings, user.home(), &reader, |_| true);
         let named = settings.iter().flat_map(|(path, format)| {
             let folder = path.parent().unwrap_or(path);

@@ -31,7 +31,7 @@ use cofferdam_policy::{PathProtection, SandboxLevel};
 pub use format::{LARGEST as MAX_SETTINGS_SIZE, SettingsFormat};
 use found::{add_included, settings_in};
 pub use included::{IncludedSettings, SettingsRoots};
-use reader::{SettingsReader, SettingsText};
+use reader::{SettingsFileReader, SettingsText};
 
 /// The settings of a workspace that are searched before a command.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ impl SettingsCopies {
         folder: &Path,
     ) -> std::io::Result<(Self, CommandPaths)> {
         fs::create_dir(folder)?;
-        let reader = &SettingsReader::default();
+        let reader = &SettingsFileReader::default();
         let mut copies = Self { directory: folder.to_owned(), ..Self::default() };
         let mut places = order.paths.clone();
         // Paths that the user opened by name stay readable with their secrets.
@@ -111,7 +111,7 @@ impl SettingsCopies {
         &mut self,
         path: &Path,
         format: SettingsFormat,
-        reader: &SettingsReader,
+        reader: &SettingsFileReader,
     ) -> std::io::Result<()> {
         let (text, has_changed) = format.clean(path, reader);
         if has_changed && !self.mounts.iter().any(|(known, _)| known == path) {
@@ -141,7 +141,7 @@ impl SettingsCopies {
         home: Option<&Path>,
         closed: &[PathBuf],
         places: &mut CommandPaths,
-        reader: &SettingsReader,
+        reader: &SettingsFileReader,
     ) -> std::io::Result<()> {
         // The order in which git reads the files.
         let own: Vec<PathBuf> = home

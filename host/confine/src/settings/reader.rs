@@ -20,7 +20,7 @@ const MAX_KEPT: usize = 256;
 /// It must not live longer than the preparation of the command. What is copied without secrets is
 /// then what was searched, and no other text.
 #[derive(Debug, Default)]
-pub(super) struct SettingsReader {
+pub(super) struct SettingsFileReader {
     pub(super) resolver: PathResolver,
     texts: RefCell<HashMap<PathBuf, SettingsText>>,
 }
@@ -35,7 +35,7 @@ pub(super) enum SettingsText {
     Text(Rc<str>),
 }
 
-impl SettingsReader {
+impl SettingsFileReader {
     /// Returns the content of a file.
     pub(super) fn read(&self, path: &Path) -> SettingsText {
         if let Some(known) = self.texts.borrow().get(path) {
@@ -77,7 +77,7 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let [file, missing] = ["file", "missing"].map(|name| directory.path().join(name));
         fs::write(&file, "one").expect("it is written");
-        let reader = SettingsReader::default();
+        let reader = SettingsFileReader::default();
         for _ in 0..2 {
             assert!(matches!(reader.read(&file), SettingsText::Text(text) if &*text == "one"));
             assert!(matches!(reader.read(&missing), SettingsText::Missing));
@@ -85,6 +85,6 @@ mod tests {
             fs::write(&file, "two").expect("it is written");
         }
         fs::write(&file, [0xff]).expect("it is written");
-        assert!(matches!(SettingsReader::default().read(&file), SettingsText::Unreadable));
+        assert!(matches!(SettingsFileReader::default().read(&file), SettingsText::Unreadable));
     }
 }
