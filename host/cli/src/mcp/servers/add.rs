@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::description::describe_server;
+use super::description::{describe_server, describe_unusable, find_unusable};
 use super::{inspect_settings, load_context};
 use crate::args::CommonArgs;
 use crate::context::AppContext;
@@ -38,7 +38,13 @@ pub(in crate::mcp) fn run(common: &CommonArgs, args: AddArgs) -> CommandResult {
         return Err(CliError::new(format!("the server `{}` offers no tools", settings.name)));
     }
     let accepted = AcceptedServer::new(&settings, inspection.tools);
+    let unusable = find_unusable(&context, &settings, &accepted)?;
+    if unusable.len() == accepted.tools.len() {
+        let problem = format!("none of the tools of the server `{}` can be used:", settings.name);
+        return Err(CliError::new(format!("{problem}\n{}", describe_unusable(&unusable))));
+    }
     let mut page = describe_server(&context, &settings, &accepted);
+    page.push_str(&describe_unusable(&unusable));
     page.push_str(&format!(
         "  The server calls itself {} and speaks version {} of the protocol.\n",
         inspection.server, inspection.protocol

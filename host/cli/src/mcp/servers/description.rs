@@ -5,10 +5,12 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use crate::context::AppContext;
+use crate::error::CliError;
 use cofferdam::config::ServerSettings;
 use cofferdam::plugins::{AcceptedServer, AcceptedServerTool};
 use cofferdam::policy::{Grants, SandboxLevel};
 use cofferdam::terminal_escape::{escape_line, escape_name};
+use cofferdam::tools::UnusableTool;
 
 /// The characters of a description of a tool that are shown.
 const MAX_DESCRIPTION_LEN: usize = 1000;
@@ -67,6 +69,27 @@ pub(super) fn describe_server(
         }
     }
     text
+}
+
+/// Finds the tools of a server that cannot be used, so that nobody accepts them by mistake.
+pub(super) fn find_unusable(
+    context: &AppContext,
+    settings: &ServerSettings,
+    accepted: &AcceptedServer,
+) -> Result<Vec<UnusableTool>, CliError> {
+    let description = accepted.to_source(settings).map_err(CliError::configuration)?;
+    Ok(context.catalog().unusable_tools(&description))
+}
+
+/// Describes the tools that cannot be used.
+pub(super) fn describe_unusable(unusable: &[UnusableTool]) -> String {
+    if unusable.is_empty() {
+        return String::new();
+    }
+    let lines = unusable.iter().map(|tool| {
+        format!("    {}: {}\n", escape_line(&tool.name, 128), escape_line(&tool.reason, 400))
+    });
+    format!("  Tools that cannot be used and are not offered:\n{}", lines.collect::<String>())
 }
 
 /// Describes the permissions in the words of plugins.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::description::{describe_server, to_json};
+use super::description::{describe_server, describe_unusable, find_unusable, to_json};
 use super::{find_server, inspect_settings, load_context};
 use crate::args::CommonArgs;
 use crate::error::CommandResult;
@@ -26,6 +26,7 @@ pub(in crate::mcp) fn run(common: &CommonArgs, name: &str, as_json: bool) -> Com
         changes.extend(before.tool_changes(&now.tools));
         changes
     });
+    let unusable = find_unusable(&context, &settings, &now)?;
     let is_accepted = changes.as_ref().is_some_and(Vec::is_empty);
     let code = if is_accepted { ExitCode::SUCCESS } else { ExitCode::from(exit::FAILURE) };
     if as_json {
@@ -34,11 +35,14 @@ pub(in crate::mcp) fn run(common: &CommonArgs, name: &str, as_json: bool) -> Com
         value["protocol"] = json!(inspection.protocol);
         value["accepted"] = json!(is_accepted);
         value["changes"] = json!(changes);
+        let unusable = unusable.iter().map(|tool| (tool.name.clone(), json!(tool.reason)));
+        value["unusable"] = json!(unusable.collect::<serde_json::Map<_, _>>());
         value["sandbox"] = json!(context.commands().measured().level);
         print_line(&json_page(&value));
         return Ok(code);
     }
-    print_line(describe_server(&context, &settings, &now).trim_end());
+    let page = describe_server(&context, &settings, &now) + &describe_unusable(&unusable);
+    print_line(page.trim_end());
     print_line(&format!(
         "  The server calls itself {} and speaks version {} of the protocol.",
         inspection.server, inspection.protocol
