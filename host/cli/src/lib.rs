@@ -34,6 +34,7 @@ mod print;
 mod reference;
 mod render;
 mod run;
+mod secret_file;
 mod sessions;
 mod settle;
 mod spending;

@@ -104,8 +104,7 @@ pub fn check(file: &File) -> io::Result<fs::Metadata> {
 ///
 /// Follows links and never blocks.
 pub fn read_regular(path: &Path, max_size: u64) -> io::Result<Vec<u8>> {
-    let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default();
-    let file = OpenOptions::new().read(true).custom_flags(nonblock).open(path)?;
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking_flags()).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(refusal("it is not a regular file"));
@@ -125,6 +124,11 @@ pub fn read_regular_text(path: &Path, max_size: u64) -> io::Result<String> {
 /// Returns the flags for opening a file without blocking on a FIFO or following a link.
 pub fn safe_flags() -> i32 {
     i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or_default()
+}
+
+/// Returns the flags for opening a file without blocking on a FIFO.
+pub fn nonblocking_flags() -> i32 {
+    i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or_default()
 }
 
 fn read_limited(file: File, max_size: u64) -> io::Result<Vec<u8>> {

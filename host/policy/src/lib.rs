@@ -36,6 +36,7 @@ mod direct_directory;
 mod effect;
 mod evaluation;
 mod grants;
+mod http_url;
 mod layer;
 mod location;
 mod mode;
@@ -69,6 +70,7 @@ pub use direct_directory::{DirectDirectory, InvalidDirectDirectory};
 pub use effect::{ApprovalQuestion, Effect, LastingRule, Scope};
 pub use evaluation::{ActionEvaluation, DecisionCheck, DecisionStep};
 pub use grants::{FileGrant, Grants};
+pub use http_url::{HttpOrigin, HttpUrl, HttpUrlError};
 pub use layer::{
     GrantRule, Located, PluginOrigin, PolicyLayer, PolicyLevel, PolicyRule, ProtectionRules,
     RulePattern, SettingRules, SourceLocated, ToolId, ToolSelector,

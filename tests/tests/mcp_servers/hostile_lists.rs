@@ -56,10 +56,33 @@ fn a_server_that_never_lists_its_tools_is_refused_in_time() {
 }
 
 #[test]
+fn a_server_of_which_no_tool_can_be_used_is_not_added() {
+    is_refused("useless-tools", "none of the tools of the server `s` can be used:");
+    is_refused("useless-tools", "self: the input schema of `s/self` does not have the type object");
+}
+
+#[test]
 fn tools_that_cannot_be_used_are_refused_one_by_one() {
     let user = ScriptedUser::new();
     let added = user.add(&[], "strange-tools");
     assert_eq!(added.exit_code, 0, "{added:?}");
+    // The user learns of them before the acceptance.
+    for shown in [
+        "Tools that cannot be used and are not offered:",
+        "bomb: the input schema of `s/bomb` has more than 20000 parts",
+        "no-object: the input schema of `s/no-object` does not have the type object",
+        "a_b: its name for the model, s__a_b, is already used by the tool s/a.b",
+        "a/b: the tool name",
+    ] {
+        assert!(added.stderr.contains(shown), "{shown}: {added:?}");
+    }
+    assert!(!added.stderr.contains("    good: "), "{added:?}");
+    let inspected = user.home.run(&["mcp", "inspect", "s", "--json"]);
+    let inspected: serde_json::Value = serde_json::from_str(&inspected.stdout).expect("JSON");
+    let unusable = inspected["unusable"].as_object().expect("an object");
+    assert!(unusable.contains_key("bomb") && unusable.contains_key("a_b"), "{inspected}");
+    assert!(!unusable.contains_key("good") && !unusable.contains_key("ansi"), "{inspected}");
+    assert_eq!(inspected["accepted"], true);
     assert!(!added.stderr.contains('\u{1b}') && !added.stderr.contains('\u{202e}'), "{added:?}");
     let listed = user.home.run(&["tools", "list"]);
     let names: Vec<&str> =

@@ -10,5 +10,11 @@ mod client;
 mod enclosure;
 mod hostile_calls;
 mod hostile_lists;
+#[path = "../mcp/http_client.rs"]
+#[expect(dead_code, reason = "other tests use the rest")]
+mod http_client;
+mod http_hostile;
+mod http_script;
+mod http_tools;
 mod scripted;
 mod tools;

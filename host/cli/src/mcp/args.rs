@@ -52,13 +52,17 @@ pub(super) enum McpCommand {
         cofferdam mcp add git --files read-write -- mcp-server-git\n  \
         cofferdam mcp add github --network api.github.com --env GITHUB_TOKEN -- \
         github-mcp-server stdio\n  \
+        cofferdam mcp add docs --url https://mcp.example.com/mcp\n  \
+        cofferdam mcp add issues --url https://mcp.example.org/mcp --header \
+        'Authorization=Bearer ISSUES_TOKEN'\n  \
         cofferdam mcp add git                     accepts a server of the configuration again\n\n\
-        The server runs in the sandbox of commands. It sees only what these options allow: no \
+        A program runs in the sandbox of commands. It sees only what these options allow: no \
         files of the workspace, no network, and no variable with a key by default. Before you \
-        accept it, the server runs once in this sandbox to list its tools.\n\n\
-        cofferdam.lock records the command, the permissions, and the names, descriptions and \
-        schemas of the tools. A tool whose definition changes later is refused until you accept \
-        it again.\n\n\
+        accept it, the server runs once in this sandbox to list its tools. A server with --url \
+        gets the arguments of its calls and nothing else of this machine.\n\n\
+        cofferdam.lock records the command or the URL, the permissions, and the names, \
+        descriptions and schemas of the tools. A tool whose definition changes later is refused \
+        until you accept it again.\n\n\
         Without permission to write and without network, a server cannot change anything, so its \
         calls are not asked about. All other calls need approval, unless the mode or a rule in a \
         policy allows them.")]
@@ -70,7 +74,7 @@ pub(super) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Start an MCP server in its sandbox, and compare its tools with the accepted ones
+    /// Start an MCP server or connect to it, and compare its tools with the accepted ones
     #[command(after_help = "Examples:\n  \
         cofferdam mcp inspect git\n  \
         cofferdam mcp inspect git --json | jq .changes\n\n\
@@ -117,24 +121,54 @@ impl From<ServerFiles> for FileGrant {
 pub(super) struct AddArgs {
     /// Name of the server, which is a part of the names of its tools
     pub(super) name: String,
-    /// Access to the files of the workspace
-    #[arg(long, value_name = "ACCESS")]
-    pub(super) files: Option<ServerFiles>,
-    /// Host that the server can connect to, such as api.example.com; may be repeated
-    #[arg(long, value_name = "HOST")]
-    pub(super) network: Vec<String>,
-    /// Name of an environment variable that the server gets; may be repeated
-    #[arg(long, value_name = "NAME")]
-    pub(super) env: Vec<String>,
-    /// Path outside the workspace that the server can read; may be repeated
-    #[arg(long, value_name = "PATH")]
-    pub(super) read: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) program: ProgramArgs,
+    #[command(flatten)]
+    pub(super) http: ServerUrlArgs,
     /// Accept without asking for confirmation
     #[arg(long, short)]
     pub(super) yes: bool,
     /// Program and arguments of the server
-    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "url")]
     pub(super) command: Vec<String>,
+}
+
+/// The permissions of a program.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Programs")]
+pub(super) struct ProgramArgs {
+    /// Access to the files of the workspace
+    #[arg(long, value_name = "ACCESS", conflicts_with = "url")]
+    pub(super) files: Option<ServerFiles>,
+    /// Host that the server can connect to, such as api.example.com; may be repeated
+    #[arg(long, value_name = "HOST", conflicts_with = "url")]
+    pub(super) network: Vec<String>,
+    /// Name of an environment variable that the server gets; may be repeated
+    #[arg(long, value_name = "NAME", conflicts_with = "url")]
+    pub(super) env: Vec<String>,
+    /// Path outside the workspace that the server can read; may be repeated
+    #[arg(long, value_name = "PATH", conflicts_with = "url")]
+    pub(super) read: Vec<PathBuf>,
+}
+
+/// A server over HTTP.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Servers over HTTP")]
+pub(super) struct ServerUrlArgs {
+    /// URL of a server over streamable HTTP, in place of a program
+    #[arg(long, value_name = "URL")]
+    pub(super) url: Option<String>,
+    /// Header of all requests with the value of an environment variable, such as 'X-Key=KEY' or
+    /// 'Authorization=Bearer TOKEN'; may be repeated
+    #[arg(long, value_name = "NAME=[PREFIX ]VARIABLE")]
+    pub(super) header: Vec<String>,
+    /// IP address that is not public and that the name of the server may have, with its port; may
+    /// be repeated
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(super) address: Vec<String>,
+    /// Allow a connection without encryption to another machine, which exposes all secrets
+    #[arg(long)]
+    pub(super) allow_plain_http: bool,
 }
 
 /// An MCP client, by its name on the command line.

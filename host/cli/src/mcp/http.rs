@@ -1,8 +1,5 @@
 //! `cofferdam mcp serve --http`: many clients over HTTP, and who may connect.
 
-use std::fs::File;
-use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,14 +8,12 @@ use crate::args::CommonArgs;
 use crate::context;
 use crate::error::CliError;
 use crate::print::eprint_line;
+use crate::secret_file::{Privacy, read_checked};
 use cofferdam::terminal_escape::escape_line;
 use cofferdam_mcp::{
     BearerTokens, ClientAuthentication, HttpError, HttpListener, HttpOptions, ResourceServer,
     ToolServer,
 };
-
-/// The largest file with tokens, settings or keys.
-const MAX_FILE_LEN: u64 = 1 << 20;
 
 /// Reads how clients prove who they are.
 pub(super) fn options(common: &CommonArgs, args: &HttpArgs) -> Result<HttpOptions, CliError> {
@@ -81,51 +76,6 @@ fn to_error(error: HttpError) -> CliError {
         HttpError::Bind { .. } => CliError::new(error.to_string()),
         error => CliError::configuration(error.to_string()),
     }
-}
-
-/// Who else may have access to a file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Privacy {
-    /// Others may not read it.
-    Secret,
-    /// Others may read it, but not write it.
-    Public,
-}
-
-/// Reads a file that decides who may use the tools.
-fn read_checked(path: &Path, privacy: Privacy) -> Result<String, CliError> {
-    let problem = |problem: &str| {
-        let text = format!("cannot read {}: {problem}", path.display());
-        CliError::configuration(text)
-    };
-    let file = File::open(path).map_err(|error| problem(&error.to_string()))?;
-    let metadata = file.metadata().map_err(|error| problem(&error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > MAX_FILE_LEN {
-        return Err(problem("it is not a file, or it is too large"));
-    }
-    let own = rustix::process::getuid().as_raw();
-    if metadata.uid() != own && metadata.uid() != 0 {
-        return Err(problem("it belongs to another user"));
-    }
-    let forbidden = match privacy {
-        Privacy::Secret => 0o077,
-        Privacy::Public => 0o022,
-    };
-    if metadata.mode() & forbidden != 0 {
-        let (what, mode) = match privacy {
-            Privacy::Secret => ("read or write", "600"),
-            Privacy::Public => ("write", "go-w"),
-        };
-        return Err(problem(&format!(
-            "other users can {what} it\nhint: chmod {mode} {}",
-            path.display()
-        )));
-    }
-    let mut text = String::new();
-    file.take(MAX_FILE_LEN)
-        .read_to_string(&mut text)
-        .map_err(|error| problem(&error.to_string()))?;
-    Ok(text)
 }
 
 fn unusable(file: &Path, error: &dyn std::fmt::Display) -> CliError {

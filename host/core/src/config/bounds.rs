@@ -9,6 +9,7 @@ use toml::Spanned;
 
 use super::own_paths::resolve_links;
 use super::raw::RawConfig;
+use super::servers::ServerTransport;
 use super::settings::{RunSettings, SettingsFlags};
 use crate::policy::{ApprovalMode, DirectDirectory, Policy, SourceLocation};
 
@@ -164,7 +165,11 @@ impl RunSettings {
                 let real = resolve_links(path);
                 policy.read_denied_by(real.to_str().unwrap_or_default(), home).is_none()
             };
-            server.read.retain(read);
+            match &mut server.transport {
+                ServerTransport::Program(program) => program.read.retain(read),
+                // It reads nothing of this machine.
+                ServerTransport::Http(_) => {}
+            }
         }
         all.extend(direct);
         let required_by = self.commands.required_by.clone();

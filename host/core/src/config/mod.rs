@@ -10,6 +10,7 @@
 mod bounds;
 mod command_network;
 mod commands;
+mod http_servers;
 mod interventions;
 mod own_paths;
 mod plugin_paths;
@@ -25,6 +26,7 @@ mod user_dirs;
 
 pub use bounds::{SettingInForce, SettingOrigins};
 pub use command_network::{RawCommandHosts, RawCommandNetwork};
+pub use http_servers::{HttpServer, LoginSettings, RawHeader, SecretHeader, SecretSource};
 pub use own_paths::{OwnPaths, resolve_links};
 pub use plugin_paths::PluginPaths;
 pub use policy::{
@@ -35,7 +37,7 @@ pub use policy::{
 pub use presets::{NetworkPreset, PresetHosts, PresetSearch};
 pub use raw::{ConfigError, RawApi, RawConfig, RawCredential};
 pub use server_edit::{ServerEditError, add_server, remove_server};
-pub use servers::{RawMcp, RawServer, ServerSettings};
+pub use servers::{ProgramServer, RawMcp, RawServer, ServerSettings, ServerTransport};
 pub use settings::{AuditSettings, ProviderSettings, RunSettings, SettingsError, SettingsFlags};
 pub use timeout::{InvalidTimeout, RequestTimeout};
 pub(crate) use trusted_file::{MAX_BYTES as MAX_OWN_FILE_LEN, read_own_file};

@@ -269,6 +269,11 @@ impl RawConfig {
                 path.get_ref().strip_prefix("~").ok().and_then(|rest| Some(home?.join(rest)));
             *path.get_mut() = below_home.unwrap_or_else(|| directory.join(path.get_ref()));
         }
+        let headers = raw.mcp.servers.values_mut().flat_map(|server| server.headers.values_mut());
+        for file in headers.filter_map(|header| header.file.as_mut()) {
+            let below_home = file.strip_prefix("~").ok().and_then(|rest| Some(home?.join(rest)));
+            *file = below_home.unwrap_or_else(|| directory.join(&*file));
+        }
         raw.source = source;
         Ok(raw)
     }

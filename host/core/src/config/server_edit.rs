@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
+use super::http_servers::{HttpServer, SecretSource};
 use super::policy::replace_file;
 use super::raw::{ConfigError, RawConfig};
-use super::servers::ServerSettings;
+use super::servers::{ProgramServer, ServerSettings, ServerTransport};
 use super::trusted_file::{MAX_BYTES, TrustedFileError, read_own_file};
 use crate::policy::FileGrant;
 
@@ -37,46 +38,83 @@ fn header(name: &str) -> String {
 }
 
 impl ServerSettings {
-    /// Creates the settings of a program without permissions.
-    pub fn for_program(name: &str, command: &str, args: Vec<String>) -> Self {
-        Self {
-            name: name.to_owned(),
-            command: command.to_owned(),
-            args,
-            files: FileGrant::None,
-            network: Vec::new(),
-            env: Vec::new(),
-            read: Vec::new(),
-            limits: crate::policy::CommandLimits::default(),
-        }
-    }
-
     /// Returns the section of the server in a configuration file. Limits have their defaults.
     pub fn to_section(&self) -> String {
-        let quote = |text: &str| toml::Value::String(text.to_owned()).to_string();
-        let list = |texts: &mut dyn Iterator<Item = String>| {
-            let texts: Vec<String> = texts.map(|text| quote(&text)).collect();
-            format!("[{}]", texts.join(", "))
-        };
         let mut lines = vec![header(&self.name)];
-        lines.push(format!("command = {}", quote(&self.command)));
-        if !self.args.is_empty() {
-            lines.push(format!("args = {}", list(&mut self.args.iter().cloned())));
-        }
-        match self.files {
-            FileGrant::None => {}
-            FileGrant::Read => lines.push("workspace = \"read\"".to_owned()),
-            FileGrant::ReadWrite => lines.push("workspace = \"read-write\"".to_owned()),
-        }
-        let read: Vec<String> =
-            self.read.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-        for (key, texts) in [("network", &self.network), ("env", &self.env), ("read", &read)] {
-            if !texts.is_empty() {
-                lines.push(format!("{key} = {}", list(&mut texts.iter().cloned())));
-            }
+        match &self.transport {
+            ServerTransport::Program(program) => push_program(program, &mut lines),
+            ServerTransport::Http(server) => push_http(server, &mut lines),
         }
         lines.push(String::new());
         lines.join("\n")
+    }
+}
+
+fn quote(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+fn list(texts: &[String]) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| quote(text)).collect();
+    format!("[{}]", texts.join(", "))
+}
+
+fn push_program(program: &ProgramServer, lines: &mut Vec<String>) {
+    lines.push(format!("command = {}", quote(&program.command)));
+    match program.files {
+        FileGrant::None => {}
+        FileGrant::Read => lines.push("workspace = \"read\"".to_owned()),
+        FileGrant::ReadWrite => lines.push("workspace = \"read-write\"".to_owned()),
+    }
+    let read: Vec<String> =
+        program.read.iter().map(|path| path.to_string_lossy().into_owned()).collect();
+    let lists = [
+        ("args", &program.args),
+        ("network", &program.network),
+        ("env", &program.env),
+        ("read", &read),
+    ];
+    for (key, texts) in lists {
+        if !texts.is_empty() {
+            lines.push(format!("{key} = {}", list(texts)));
+        }
+    }
+}
+
+fn push_http(server: &HttpServer, lines: &mut Vec<String>) {
+    lines.push(format!("url = {}", quote(&server.url.to_string())));
+    let headers: Vec<String> = server
+        .headers
+        .iter()
+        .map(|header| {
+            let source = match &header.source {
+                SecretSource::Variable(name) => format!("env = {}", quote(name)),
+                SecretSource::File(path) => format!("file = {}", quote(&path.to_string_lossy())),
+            };
+            let prefix = match header.prefix.as_str() {
+                "" => String::new(),
+                prefix => format!(", prefix = {}", quote(prefix)),
+            };
+            format!("{} = {{ {source}{prefix} }}", quote(&header.name))
+        })
+        .collect();
+    if !headers.is_empty() {
+        lines.push(format!("headers = {{ {} }}", headers.join(", ")));
+    }
+    if !server.addresses.is_empty() {
+        lines.push(format!("address = {}", list(&server.addresses)));
+    }
+    if server.allow_plain_http {
+        lines.push("allow_plain_http = true".to_owned());
+    }
+    if let Some(id) = &server.login.client_id {
+        lines.push(format!("client_id = {}", quote(id)));
+    }
+    if !server.login.scopes.is_empty() {
+        lines.push(format!("scopes = {}", list(&server.login.scopes)));
+    }
+    if let Some(port) = server.login.callback_port {
+        lines.push(format!("callback_port = {port}"));
     }
 }
 
@@ -184,15 +222,35 @@ fn edit(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SecretHeader;
 
     fn server() -> ServerSettings {
         let args = vec!["a \"b\"".to_owned(), "$x".to_owned()];
-        let mut server = ServerSettings::for_program("notes", "node", args);
-        server.files = FileGrant::ReadWrite;
-        server.network = vec!["*.example.com".to_owned()];
-        server.env = vec!["TOKEN".to_owned()];
-        server.read = vec!["/opt/notes".into()];
-        server
+        let mut program = ProgramServer::new("node", args);
+        program.files = FileGrant::ReadWrite;
+        program.network = vec!["*.example.com".to_owned()];
+        program.env = vec!["TOKEN".to_owned()];
+        program.read = vec!["/opt/notes".into()];
+        // Limits have their defaults in a section.
+        program.limits.processes = 512;
+        program.limits.memory = None;
+        ServerSettings::new("notes", ServerTransport::Program(program))
+    }
+
+    fn http_server() -> ServerSettings {
+        let url = crate::policy::HttpUrl::parse("http://mcp.example.com:8443/mcp?a=b");
+        let mut server = HttpServer::new(url.expect("a URL"));
+        let variable = SecretSource::Variable("TOKEN".to_owned());
+        server.headers = vec![
+            SecretHeader::new("Authorization", variable, "Bearer "),
+            SecretHeader::new("X-Key", SecretSource::File("/k \"1\"".into()), ""),
+        ];
+        server.addresses = vec!["10.0.0.5:8443".to_owned()];
+        server.allow_plain_http = true;
+        server.login.client_id = Some("me".to_owned());
+        server.login.scopes = vec!["read".to_owned()];
+        server.login.callback_port = Some(7000);
+        ServerSettings::new("notes", ServerTransport::Http(server))
     }
 
     fn read(file: &Path) -> Vec<ServerSettings> {
@@ -210,18 +268,16 @@ mod tests {
             "# one\n[commands] # two\nminimum = \"full\"\n",
             "[mcp.servers.other]\ncommand = \"x\"\n\n[limits]\nseconds = 5\n",
         ];
-        for text in texts {
+        for (text, server) in
+            texts.iter().flat_map(|text| [(*text, server()), (*text, http_server())])
+        {
             fs::write(&file, text).expect("it is written");
-            add_server(&file, &server(), None).expect("it is added");
+            add_server(&file, &server, None).expect("it is added");
             let added = fs::read_to_string(&file).expect("it is there");
             assert!(added.starts_with(text), "{added}");
             let found = read(&file).into_iter().find(|found| found.name == "notes");
-            let found = found.expect("it is there");
-            assert_eq!(found.command_text(), server().command_text());
-            assert_eq!(found.network, server().network);
-            assert_eq!((&found.env, &found.read), (&server().env, &server().read));
-            assert_eq!(found.files, FileGrant::ReadWrite);
-            assert!(add_server(&file, &server(), None).is_err(), "the name is taken");
+            assert_eq!(found, Some(server.clone()), "{added}");
+            assert!(add_server(&file, &server, None).is_err(), "the name is taken");
             assert!(remove_server(&file, "notes", None).expect("it is removed"));
             let removed = fs::read_to_string(&file).expect("it is there");
             assert_eq!(removed.trim_end(), text.trim_end());

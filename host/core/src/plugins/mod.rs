@@ -17,10 +17,11 @@ mod store;
 
 pub(crate) use acceptance::AcceptAll;
 pub use acceptance::{
-    AcceptanceDialog, AcceptanceDiff, AcceptanceStatus, AcceptedPlugin, AcceptedPlugins,
-    AcceptedServer, AcceptedServerTool, AcceptedTool, AddedPlugin, InvalidLockFile, LockFileError,
-    MAX_SERVER_TOOLS, PluginAcceptance, PluginCandidate, PluginGate, PluginLockFile,
-    PluginLockGuard, PluginReview, UnacceptedPluginError, UnacceptedPolicy,
+    AcceptanceDialog, AcceptanceDiff, AcceptanceStatus, AcceptedHttpServer, AcceptedPlugin,
+    AcceptedPlugins, AcceptedProgram, AcceptedServer, AcceptedServerTool, AcceptedTool,
+    AcceptedTransport, AddedPlugin, InvalidLockFile, LockFileError, MAX_SERVER_TOOLS,
+    PluginAcceptance, PluginCandidate, PluginGate, PluginLockFile, PluginLockGuard, PluginReview,
+    UnacceptedPluginError, UnacceptedPolicy,
 };
 pub use fetch::{FetchError, FetchProgress, fetch};
 pub use source::{PluginSource, SourceError};

@@ -51,6 +51,7 @@ mod plans;
 mod progress;
 mod rooted_fs;
 mod schema;
+mod server_http;
 mod server_process;
 mod stage;
 #[cfg(test)]
@@ -92,6 +93,10 @@ pub use listed_files::{ListedChange, ListedFile, ListedFiles};
 pub use load::{ComponentBytes, LoadError, LoadedPlugin};
 pub use output::{CallOutput, OutputPiece, SourceContent, SourceOutput, UserOutputView};
 pub(crate) use schema::{SchemaCost, check as check_schema};
+pub(crate) use server_http::HostPermitSource;
+pub use server_http::{
+    HttpReach, OriginBody, OriginClient, OriginError, OriginRequest, OriginResponse, ReachError,
+};
 pub use server_process::{ServerAccess, ServerPipes, ServerProcess, ServerSpec, ServerStartError};
 pub(crate) use server_process::{ServerAccessParts, ServerConnectionJudge, ServerPermitSource};
 pub use stage::{

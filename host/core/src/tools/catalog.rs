@@ -2,6 +2,8 @@
 
 mod sources;
 
+pub use sources::UnusableTool;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -49,7 +49,8 @@ pub use builtin::{BuiltInDeclaration, BuiltInDeclarations, builtin_components};
 pub use call_scheduler::CallScheduler;
 pub(crate) use call_scheduler::SchedulerClient;
 pub use catalog::{
-    CatalogTool, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, load_error,
+    CatalogTool, PluginProvenance, RefusedPlugin, ToolCatalog, UnknownTool, UnusableTool,
+    load_error,
 };
 pub use confirmation::ConfirmationRule;
 pub use delegation::SubAgentRunner;

@@ -1,35 +1,19 @@
 //! Messages as lines of JSON from a server that is not trusted.
 //!
-//! What the server sends is limited before the SDK sees it: the length of a line, the number of its
-//! requests without an answer, and how much it sends without being asked. A server that exceeds a
-//! limit loses its connection, and [`ConnectionFault`] has the reason. Lines that are not messages
-//! are ignored up to a number, because careless servers print there.
+//! The length of a line is limited here. [`MessageGuard`] limits everything else before the SDK
+//! sees it.
 
-use std::collections::HashSet;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{JsonRpcMessage, RequestId};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
-/// The longest line, in bytes. Larger results do not fit into a call either.
-const MAX_LINE_LEN: usize = 16 << 20;
-/// The number of values of a message. A parsed value takes far more memory than its text.
-const MAX_VALUES: usize = 200_000;
-/// The number of requests of the server without an answer.
-const MAX_OPEN_REQUESTS: usize = 32;
-/// The number of lines that are not messages.
-const MAX_GARBAGE_LINES: usize = 200;
-/// The number of messages between two requests of the client.
-const MAX_UNASKED_MESSAGES: usize = 20_000;
-/// The bytes of messages between two requests of the client.
-const MAX_UNASKED_BYTES: usize = 64 << 20;
+use super::message_guard::{ConnectionFault, MAX_MESSAGE_LEN, MessageGuard};
+
 /// The number of lines that wait to be written.
 const MAX_WAITING_LINES: usize = 64;
 /// The bytes that are read at once.
@@ -37,65 +21,11 @@ const READ_SIZE: usize = 64 << 10;
 /// How long the last lines may take to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Why a connection ended, if a limit was exceeded. Clones share the reason.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ConnectionFault(Arc<FaultState>);
-
-#[derive(Debug, Default)]
-struct FaultState {
-    reason: Mutex<Option<String>>,
-    happened: CancellationToken,
-}
-
-impl ConnectionFault {
-    fn report(&self, reason: String) {
-        let mut first = self.0.reason.lock().unwrap_or_else(PoisonError::into_inner);
-        first.get_or_insert(reason);
-        drop(first);
-        self.0.happened.cancel();
-    }
-
-    /// Returns the reason, as the end of a sentence about the server.
-    pub(super) fn reason(&self) -> Option<String> {
-        self.0.reason.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Waits until a limit is exceeded.
-    pub(super) async fn wait(&self) {
-        self.0.happened.cancelled().await;
-    }
-}
-
-/// What the server has sent since the last request of the client.
-#[derive(Debug, Default)]
-struct UnaskedInput {
-    messages: usize,
-    bytes: usize,
-}
-
-/// The counts that the two directions of a connection share.
-#[derive(Clone, Debug, Default)]
-struct SharedCounts(Arc<Mutex<ConnectionCounts>>);
-
-#[derive(Debug, Default)]
-struct ConnectionCounts {
-    /// The IDs of the requests of the server without an answer.
-    open: HashSet<RequestId>,
-    unasked: UnaskedInput,
-}
-
-impl SharedCounts {
-    fn lock(&self) -> MutexGuard<'_, ConnectionCounts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 /// A connection to one server, on its standard streams.
 pub(super) struct ClientTransport<R> {
     input: BufReader<R>,
     line: Vec<u8>,
-    garbage: usize,
-    counts: SharedCounts,
+    guard: MessageGuard,
     fault: ConnectionFault,
     output: Option<mpsc::Sender<Vec<u8>>>,
     writer: Option<JoinHandle<()>>,
@@ -110,8 +40,7 @@ impl<R: AsyncRead + Send + Unpin> ClientTransport<R> {
         Self {
             input: BufReader::with_capacity(READ_SIZE, input),
             line: Vec::new(),
-            garbage: 0,
-            counts: SharedCounts::default(),
+            guard: MessageGuard::default(),
             fault,
             output: Some(lines),
             writer: Some(tokio::spawn(write_lines(output, waiting))),
@@ -128,8 +57,8 @@ impl<R: AsyncRead + Send + Unpin> ClientTransport<R> {
             }
             let newline = available.iter().position(|byte| *byte == b'\n');
             let length = newline.map_or(available.len(), |at| at + 1);
-            if self.line.len() + length > MAX_LINE_LEN {
-                self.fault.report(format!("it sent a line of more than {MAX_LINE_LEN} bytes"));
+            if self.line.len() + length > MAX_MESSAGE_LEN {
+                self.fault.report(format!("it sent a line of more than {MAX_MESSAGE_LEN} bytes"));
                 return false;
             }
             self.line.extend_from_slice(&available[..length]);
@@ -147,59 +76,9 @@ impl<R: AsyncRead + Send + Unpin> ClientTransport<R> {
         if text.is_empty() {
             return Ok(None);
         }
-        {
-            let unasked = &mut self.counts.lock().unasked;
-            unasked.messages += 1;
-            unasked.bytes += text.len();
-            if unasked.messages > MAX_UNASKED_MESSAGES || unasked.bytes > MAX_UNASKED_BYTES {
-                return Err(format!(
-                    "it sent more than {MAX_UNASKED_MESSAGES} messages or {} MiB without being \
-                        asked",
-                    MAX_UNASKED_BYTES >> 20
-                ));
-            }
-        }
-        if count_values(text) > MAX_VALUES {
-            return Err(format!("it sent a message with more than {MAX_VALUES} JSON values"));
-        }
-        let Ok(message) = serde_json::from_slice::<RxJsonRpcMessage<RoleClient>>(text) else {
-            self.garbage += 1;
-            return match self.garbage > MAX_GARBAGE_LINES {
-                true => Err(format!(
-                    "it sent more than {MAX_GARBAGE_LINES} lines that are not messages of MCP"
-                )),
-                false => Ok(None),
-            };
-        };
-        if let JsonRpcMessage::Request(request) = &message {
-            let mut counts = self.counts.lock();
-            if counts.open.len() >= MAX_OPEN_REQUESTS {
-                return Err(format!(
-                    "it sent more than {MAX_OPEN_REQUESTS} requests without reading the answers"
-                ));
-            }
-            // The answer of the first one counts for both.
-            if !counts.open.insert(request.id.clone()) {
-                return Ok(None);
-            }
-        }
-        Ok(Some(message))
+        self.guard.count_input(1, text.len())?;
+        self.guard.admit(text)
     }
-}
-
-/// Returns about how many values and keys a JSON text has. It does not have to be valid.
-fn count_values(text: &[u8]) -> usize {
-    let (mut values, mut in_string, mut escaped) = (1, false, false);
-    for byte in text {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            b',' | b':' | b'[' | b'{' if !in_string => values += 1,
-            _ => {}
-        }
-    }
-    values
 }
 
 /// Writes lines until there are no more, or until the server does not read any more.
@@ -222,26 +101,18 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ClientTransport<R> {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let answered = match &message {
-            JsonRpcMessage::Request(_) => {
-                self.counts.lock().unasked = UnaskedInput::default();
-                None
-            }
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
-            JsonRpcMessage::Error(error) => error.id.clone(),
-            JsonRpcMessage::Notification(_) => None,
-        };
+        let answered = self.guard.begin_send(&message);
         let line = serde_json::to_vec(&message).map(|mut line| {
             line.push(b'\n');
             line
         });
-        let (output, counts) = (self.output.clone(), self.counts.clone());
+        let (output, guard) = (self.output.clone(), self.guard.clone());
         async move {
             let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
             output.ok_or_else(closed)?.send(line?).await.map_err(|_| closed())?;
             // From here on, the number of waiting lines limits what the server has not read.
             if let Some(id) = answered {
-                counts.lock().open.remove(&id);
+                guard.end_request(&id);
             }
             Ok(())
         }
@@ -278,6 +149,9 @@ impl<R: AsyncRead + Send + Unpin> Transport<RoleClient> for ClientTransport<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::servers::message_guard::{
+        MAX_GARBAGE, MAX_OPEN_REQUESTS, MAX_UNASKED_MESSAGES, MAX_VALUES,
+    };
     use tokio::io::duplex;
 
     /// Sends bytes as a server, and returns the number of messages that arrive, and the fault.
@@ -312,14 +186,14 @@ mod tests {
         let mut bytes = b"starting...\n\xff\xfe\n[]\n{}\n\n\"x\"\n".to_vec();
         bytes.extend_from_slice(notification().as_bytes());
         assert_eq!(receive_all(&bytes).await, (1, None));
-        let (messages, fault) = receive_all("x\n".repeat(MAX_GARBAGE_LINES + 1).as_bytes()).await;
+        let (messages, fault) = receive_all("x\n".repeat(MAX_GARBAGE + 1).as_bytes()).await;
         assert_eq!(messages, 0);
         assert!(fault.is_some_and(|fault| fault.contains("not messages")));
     }
 
     #[tokio::test]
     async fn a_line_without_end_ends_the_connection() {
-        let (messages, fault) = receive_all(&vec![b'a'; MAX_LINE_LEN + 1]).await;
+        let (messages, fault) = receive_all(&vec![b'a'; MAX_MESSAGE_LEN + 1]).await;
         assert_eq!(messages, 0);
         assert!(fault.is_some_and(|fault| fault.contains("a line of more than")));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cofferdam::plugins::AcceptedServerTool;
 use cofferdam::policy::FileGrant;
-use cofferdam::sandbox::{ServerAccess, ServerProcess, ServerSpec, ServerStartError};
+use cofferdam::sandbox::{ServerAccess, ServerProcess};
 use cofferdam::tools::SourceCall;
 use rmcp::ServiceError;
 use rmcp::model::{
@@ -17,24 +17,28 @@ use rmcp::model::{
 use rmcp::service::{PeerRequestOptions, RoleClient, RunningService};
 use serde_json::Value;
 
-use super::client_transport::ConnectionFault;
-use super::handshake::{SessionStart, begin_session, describe_failure};
+use super::endpoint::ServerTarget;
+use super::handshake::{SessionStart, describe_failure};
+use super::message_guard::ConnectionFault;
+use super::peer::ServerPeer;
 use super::server_requests::{ServerRequests, elicitation_text};
 use super::{ServerTimeouts, listing, shown};
 use crate::resources::uri_of;
 
 /// How long the end of a process is waited for, once its connection has ended.
 pub(super) const END_TIMEOUT: Duration = Duration::from_millis(500);
+/// How long the end of a session over HTTP may take.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the notification of a cancellation may take.
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(200);
 /// How often a server may ask for input in one call.
 const MAX_INPUT_ROUNDS: usize = 4;
 
-/// A connection to a running server. Dropping it ends the server.
+/// A connection to a running server. Dropping it ends the server, or the session with it.
 pub(super) struct ServerConnection {
     service: RunningService<RoleClient, ServerRequests>,
     requests: ServerRequests,
-    process: ServerProcess,
+    peer: ServerPeer,
     fault: ConnectionFault,
     tools: Mutex<Vec<AcceptedServerTool>>,
     /// Writes of calls one after another, so that each change belongs to one call.
@@ -55,8 +59,8 @@ pub(super) enum CallProblem {
 /// Why there is no connection.
 #[derive(Debug)]
 pub(super) enum ConnectProblem {
-    /// The sandbox or the policy does not allow it. Another attempt does not help.
-    Denied(ServerStartError),
+    /// The sandbox, the policy or the address does not allow it. Another attempt does not help.
+    Denied(String),
     /// The server failed. The text is the end of a sentence about the server.
     Failed(String),
     /// The server ended before the session began. It may know only older versions.
@@ -67,16 +71,17 @@ impl ServerConnection {
     /// Starts a server, begins a session, and lists its tools.
     pub(super) async fn open(
         name: &str,
-        spec: &ServerSpec,
+        endpoint: &ServerTarget,
         access: &ServerAccess,
         timeouts: ServerTimeouts,
     ) -> Result<Self, ConnectProblem> {
-        let first = Self::open_with(SessionStart::AnyVersion, name, spec, access, timeouts).await;
+        let first =
+            Self::open_with(SessionStart::AnyVersion, name, endpoint, access, timeouts).await;
         match first {
             // Some servers end at a request that they do not know.
             Err(ConnectProblem::EndedEarly(_)) => {
                 let start = SessionStart::Initialize;
-                let second = Self::open_with(start, name, spec, access, timeouts).await;
+                let second = Self::open_with(start, name, endpoint, access, timeouts).await;
                 second.map_err(|problem| match problem {
                     ConnectProblem::EndedEarly(reason) => ConnectProblem::Failed(reason),
                     other => other,
@@ -89,29 +94,26 @@ impl ServerConnection {
     async fn open_with(
         start: SessionStart,
         name: &str,
-        spec: &ServerSpec,
+        endpoint: &ServerTarget,
         access: &ServerAccess,
         timeouts: ServerTimeouts,
     ) -> Result<Self, ConnectProblem> {
-        let root = match spec.files {
+        let root = match endpoint.files() {
             FileGrant::None => None,
             FileGrant::Read | FileGrant::ReadWrite => Some(uri_of(access.workspace_root(), "")),
         };
         let root = root.map(|uri| uri.trim_end_matches('/').to_owned());
         let requests = ServerRequests::new(name.to_owned(), root);
         let fault = ConnectionFault::default();
-        let (process, pipes) = access.start(spec).await.map_err(|error| match error {
-            ServerStartError::Start(problem) => ConnectProblem::Failed(problem),
-            denied => ConnectProblem::Denied(denied),
-        })?;
+        let session = (start, requests.clone());
+        let (peer, beginning) = ServerPeer::start(endpoint, access, session, &fault).await?;
         let too_slow =
             |what: &str, limit: Duration| format!("it {what} within {} seconds", limit.as_secs());
-        let beginning = begin_session(start, requests.clone(), pipes, &fault);
         let service = match tokio::time::timeout(timeouts.start, beginning).await {
             Ok(Ok(service)) => service,
             Ok(Err(problem)) => {
-                let reason = describe_failure(&problem, Some(&process), &fault).await;
-                return Err(match process.has_ended() {
+                let reason = describe_failure(&problem, peer.process(), &fault).await;
+                return Err(match peer.has_ended() {
                     true => ConnectProblem::EndedEarly(reason),
                     false => ConnectProblem::Failed(reason),
                 });
@@ -138,7 +140,7 @@ impl ServerConnection {
             Ok(tools) => Ok(Self {
                 service,
                 requests,
-                process,
+                peer,
                 fault,
                 tools: Mutex::new(tools),
                 turn: tokio::sync::Mutex::default(),
@@ -147,7 +149,7 @@ impl ServerConnection {
                 // The reason of an unusable list is not that the host then ends the server.
                 let problem = match fault.reason() {
                     Some(reason) => reason,
-                    None if process.has_ended() => process.wait_for_end().await,
+                    None if peer.has_ended() => peer.wait_for_end().await,
                     None => problem,
                 };
                 Err(ConnectProblem::Failed(problem))
@@ -155,14 +157,35 @@ impl ServerConnection {
         }
     }
 
-    /// Returns the process of the server.
-    pub(super) fn process(&self) -> &ServerProcess {
-        &self.process
+    /// Returns the process of the server, if it runs on this machine.
+    pub(super) fn process(&self) -> Option<&ServerProcess> {
+        self.peer.process()
+    }
+
+    /// Ends the process of the server, or the session with it.
+    pub(super) fn request_stop(&self) {
+        match &self.peer {
+            ServerPeer::Process(process) => process.request_stop(),
+            ServerPeer::Http => self.service.cancellation_token().cancel(),
+        }
+    }
+
+    /// Ends the server, and waits until it has ended.
+    pub(super) async fn stop(self) {
+        self.request_stop();
+        match &self.peer {
+            ServerPeer::Process(process) => {
+                let _ = process.wait_for_end().await;
+            }
+            ServerPeer::Http => {
+                let _ = tokio::time::timeout(CLOSE_TIMEOUT, self.service.waiting()).await;
+            }
+        }
     }
 
     /// Returns whether the connection can be used.
     pub(super) fn is_open(&self) -> bool {
-        !self.process.has_ended() && self.fault.reason().is_none() && !self.service.is_closed()
+        !self.peer.has_ended() && self.fault.reason().is_none() && !self.service.is_closed()
     }
 
     /// Returns the tools as the server lists them now. They are listed again if the server said
@@ -176,7 +199,7 @@ impl ServerConnection {
             let tools = match listed {
                 Ok(Ok(tools)) => tools,
                 Ok(Err(problem)) => {
-                    let problem = describe_failure(&problem, Some(&self.process), &self.fault);
+                    let problem = describe_failure(&problem, self.peer.process(), &self.fault);
                     return Err(CallProblem::Ended(problem.await));
                 }
                 Err(_) => {
@@ -263,10 +286,10 @@ impl ServerConnection {
                 Err(CallProblem::Cancelled)
             }
             problem = faulty => {
-                let problem = describe_failure(problem, Some(&self.process), &self.fault).await;
+                let problem = describe_failure(problem, self.peer.process(), &self.fault).await;
                 Err(CallProblem::Ended(problem))
             }
-            reason = self.process.wait_for_end() => Err(CallProblem::Ended(reason)),
+            reason = self.peer.wait_for_end() => Err(CallProblem::Ended(reason)),
         }
     }
 
@@ -279,7 +302,7 @@ impl ServerConnection {
 
     async fn describe_end(&self, error: &ServiceError) -> CallProblem {
         let problem = shown(&error.to_string());
-        CallProblem::Ended(describe_failure(&problem, Some(&self.process), &self.fault).await)
+        CallProblem::Ended(describe_failure(&problem, self.peer.process(), &self.fault).await)
     }
 
     /// Answers what a server asks for in the middle of a call, in versions without sessions.

@@ -1,13 +1,14 @@
 //! The first messages of a connection: the version of the protocol, and the tools.
 
-use cofferdam::sandbox::{ServerPipes, ServerProcess};
+use cofferdam::sandbox::ServerProcess;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{
     ClientLifecycleMode, RoleClient, RunningService, serve_client_with_lifecycle_and_ct,
 };
+use rmcp::transport::Transport;
 use tokio_util::sync::CancellationToken;
 
-use super::client_transport::{ClientTransport, ConnectionFault};
+use super::message_guard::ConnectionFault;
 use super::server_requests::ServerRequests;
 use super::shown;
 
@@ -38,13 +39,14 @@ impl SessionStart {
 /// # Errors
 ///
 /// The server does not speak the protocol. The error is a sentence about the server.
-pub(super) async fn begin_session(
+pub(super) async fn begin_session<T>(
     start: SessionStart,
     requests: ServerRequests,
-    pipes: ServerPipes,
-    fault: &ConnectionFault,
-) -> Result<RunningService<RoleClient, ServerRequests>, String> {
-    let transport = ClientTransport::new(pipes.output, pipes.input, fault.clone());
+    transport: T,
+) -> Result<RunningService<RoleClient, ServerRequests>, String>
+where
+    T: Transport<RoleClient> + 'static,
+{
     let begun = serve_client_with_lifecycle_and_ct(
         requests,
         transport,

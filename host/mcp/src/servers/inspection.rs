@@ -1,9 +1,10 @@
 //! A look at what a server offers, before the user accepts it.
 
 use cofferdam::plugins::AcceptedServerTool;
-use cofferdam::sandbox::{ServerAccess, ServerSpec};
+use cofferdam::sandbox::ServerAccess;
 
 use super::connection::{CallProblem, ConnectProblem, ServerConnection};
+use super::endpoint::ServerTarget;
 use super::{ServerTimeouts, shown};
 
 /// What a server offers.
@@ -18,21 +19,21 @@ pub struct ServerInspection {
     pub tools: Vec<AcceptedServerTool>,
 }
 
-/// Starts a server in its sandbox, lists its tools, and ends it. Changes that it makes to the
-/// workspace are discarded.
+/// Starts a server in its sandbox or connects to it, lists its tools, and ends it. Changes that it
+/// makes to the workspace are discarded.
 ///
 /// # Errors
 ///
 /// The server does not start, does not speak the protocol or exceeds a limit.
 pub async fn inspect_server(
     name: &str,
-    spec: &ServerSpec,
+    endpoint: &ServerTarget,
     access: &ServerAccess,
     timeouts: ServerTimeouts,
 ) -> Result<ServerInspection, String> {
-    let connection = ServerConnection::open(name, spec, access, timeouts).await;
+    let connection = ServerConnection::open(name, endpoint, access, timeouts).await;
     let connection = connection.map_err(|problem| match problem {
-        ConnectProblem::Denied(denied) => denied.to_string(),
+        ConnectProblem::Denied(denied) => denied,
         ConnectProblem::Failed(problem) | ConnectProblem::EndedEarly(problem) => {
             format!("cannot use the server `{name}`: {problem}")
         }
@@ -44,8 +45,6 @@ pub async fn inspect_server(
         CallProblem::Cancelled => format!("the inspection of `{name}` was cancelled"),
     })?;
     let (server, protocol) = connection.describe_peer();
-    connection.process().request_stop();
-    // The process has ended, with everything that it started.
-    let _ = connection.process().wait_for_end().await;
+    connection.stop().await;
     Ok(ServerInspection { server, protocol, tools })
 }

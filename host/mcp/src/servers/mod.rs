@@ -1,23 +1,30 @@
 //! MCP servers whose tools the model can call.
 //!
 //! A [`McpServer`] is a source of tools for a host. Its tools are the ones that the user accepted;
-//! nothing runs until the first call. Then the server starts in the sandbox of commands, and has to
-//! list the same tools. [`inspect_server`] starts a server only to see what it offers.
+//! nothing runs until the first call. Then the server starts in the sandbox of commands, or the
+//! host connects to it over HTTP, and it has to list the same tools. [`inspect_server`] starts a
+//! server only to see what it offers.
 //!
 //! A server is hostile: everything that it sends is limited before the SDK sees it
-//! ([`client_transport`]), and nothing that it says gives it a permission. A server that crashes,
+//! ([`message_guard`]), and nothing that it says gives it a permission. A server that crashes,
 //! hangs or floods fails the call, and the next call starts it again, after a pause that grows.
 
 mod call_output;
 mod client_transport;
 mod connection;
+mod endpoint;
 mod handshake;
+mod http;
 mod inspection;
 mod listing;
+mod message_guard;
+mod peer;
 mod restart;
 mod server_requests;
 mod source;
 
+pub use endpoint::ServerTarget;
+pub use http::HttpServerTarget;
 pub use inspection::{ServerInspection, inspect_server};
 pub use source::McpServer;
 

@@ -92,6 +92,11 @@ impl ServerRequests {
         SinkRegistration { shared: Arc::clone(&self.shared), token }
     }
 
+    /// Notes that the tools of the server may have changed.
+    pub(super) fn mark_changed(&self) {
+        self.shared.has_changed.store(true, Ordering::Release);
+    }
+
     /// Returns whether the server said since the last time that its tools changed.
     pub(super) fn take_changed(&self) -> bool {
         self.shared.has_changed.swap(false, Ordering::AcqRel)

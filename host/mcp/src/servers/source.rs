@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use cofferdam::config::ServerSettings;
 use cofferdam::plugins::{AcceptedServer, AcceptedServerTool};
 use cofferdam::policy::FileGrant;
-use cofferdam::sandbox::{CallFailure, ServerSpec, SourceContent, SourceOutput};
+use cofferdam::sandbox::{CallFailure, SourceContent, SourceOutput};
 use cofferdam::tools::{SourceCall, SourceDescription, ToolSource};
 use futures_util::future::BoxFuture;
 use tokio::sync::Mutex;
 
 use super::call_output::to_output;
 use super::connection::{CallProblem, ConnectProblem, ServerConnection};
+use super::endpoint::ServerTarget;
 use super::restart::{RestartDecision, RestartPolicy};
 use super::{ServerTimeouts, shown};
 
@@ -27,7 +28,7 @@ const COMMIT_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct McpServer {
     description: SourceDescription,
     accepted: AcceptedServer,
-    spec: ServerSpec,
+    endpoint: ServerTarget,
     timeouts: ServerTimeouts,
     state: Mutex<ServerState>,
 }
@@ -39,7 +40,7 @@ struct ServerState {
 }
 
 impl McpServer {
-    /// Creates a server that runs as a program on this machine. Nothing starts yet.
+    /// Creates a server that is reached in this way. Nothing starts yet.
     ///
     /// # Errors
     ///
@@ -47,6 +48,7 @@ impl McpServer {
     pub fn new(
         settings: &ServerSettings,
         accepted: &AcceptedServer,
+        endpoint: ServerTarget,
         timeouts: ServerTimeouts,
     ) -> Result<Self, String> {
         let name = &settings.name;
@@ -58,10 +60,9 @@ impl McpServer {
                 unaccepted.join("; ")
             ));
         }
-        let spec = settings.to_spec();
         let description = accepted.to_source(settings)?;
         let (accepted, state) = (accepted.clone(), Mutex::default());
-        Ok(Self { description, accepted, spec, timeouts, state })
+        Ok(Self { description, accepted, endpoint, timeouts, state })
     }
 
     /// Returns the running server, or starts it.
@@ -76,13 +77,13 @@ impl McpServer {
             RestartDecision::After(pause) => tokio::time::sleep(pause).await,
         }
         let (name, timeouts) = (&self.description.name, self.timeouts);
-        match ServerConnection::open(name, &self.spec, &call.server, timeouts).await {
+        match ServerConnection::open(name, &self.endpoint, &call.server, timeouts).await {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 state.connection = Some(Arc::clone(&connection));
                 Ok(connection)
             }
-            Err(ConnectProblem::Denied(denied)) => Err(CallFailure::ToolFailed(denied.to_string())),
+            Err(ConnectProblem::Denied(denied)) => Err(CallFailure::ToolFailed(denied)),
             Err(ConnectProblem::Failed(reason) | ConnectProblem::EndedEarly(reason)) => {
                 state.restarts.record_failure(Instant::now(), &reason);
                 Err(self.failure(&reason))
@@ -92,7 +93,7 @@ impl McpServer {
 
     /// Ends a connection that cannot be used any more.
     async fn disconnect(&self, connection: &Arc<ServerConnection>, failure: Option<&str>) {
-        connection.process().request_stop();
+        connection.request_stop();
         let mut state = self.state.lock().await;
         if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {
             state.connection = None;
@@ -141,7 +142,7 @@ impl McpServer {
             () = call.cancellation.cancelled() => return Err(CallFailure::Cancelled),
         };
         // Each change of a server that can write belongs to one call.
-        let writes = self.spec.files == FileGrant::ReadWrite;
+        let writes = self.endpoint.files() == FileGrant::ReadWrite;
         let _turn = match writes {
             true => tokio::select! {
                 turn = connection.turn.lock() => Some(turn),
@@ -220,7 +221,8 @@ impl McpServer {
         connection: &ServerConnection,
         call: &SourceCall,
     ) -> Result<Vec<String>, String> {
-        let committing = call.server.commit_changes(connection.process());
+        let Some(process) = connection.process() else { return Ok(Vec::new()) };
+        let committing = call.server.commit_changes(process);
         match tokio::time::timeout(COMMIT_TIMEOUT, committing).await {
             Ok(outcome) => outcome,
             Err(_) => Err("the changes could not be collected in time".to_owned()),

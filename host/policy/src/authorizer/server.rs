@@ -67,6 +67,37 @@ impl Authorizer {
             )),
         }
     }
+
+    /// Decides whether the host may send requests to this HTTP server, or to the server where the
+    /// user logs in to it. The user approved the server when they accepted it, so only rules that
+    /// deny it still count: those for connections of commands, as for other servers, and those for
+    /// HTTP requests.
+    ///
+    /// # Errors
+    ///
+    /// A rule denies the host or the tool.
+    pub fn permit_server_requests<'t>(
+        &self,
+        tool: impl Into<ToolId<'t>>,
+        host: &HostAddress,
+    ) -> Result<(), Denial> {
+        let tool = tool.into();
+        let connect = Action::Connect(host);
+        let fetch = Action::Fetch { host, method: "POST" };
+        let denied =
+            self.policy.server_host_denied_by(tool, host).map(|verdict| (&connect, verdict));
+        let denied = denied
+            .or_else(|| self.policy.denied_by_rule(tool, &fetch).map(|verdict| (&fetch, verdict)));
+        match denied {
+            None => Ok(()),
+            Some((action, verdict)) => Err(Denial::from_verdict(
+                DenialCode::Policy,
+                &format!("the server may not be reached at {host}"),
+                action,
+                &verdict,
+            )),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -130,6 +161,31 @@ mod tests {
         ];
         for (policy, host, expected) in table {
             assert_eq!(is_allowed(policy, host), expected, "{policy} {host}");
+        }
+    }
+
+    #[test]
+    fn an_http_server_is_reached_unless_a_rule_denies_it() {
+        let table = [
+            ("", true),
+            ("[fetch]\ndeny = [\"mcp.example.com\"]", false),
+            ("[fetch]\ndeny = [\"*.example.com\"]", false),
+            ("[fetch]\ndeny = [\"example.org\"]", true),
+            ("[fetch]\nallow = [\"example.org\"]", true),
+            ("[commands.network]\ndeny = [\"mcp.example.com\"]", false),
+            ("[commands.network]\nallow = [\"example.org\"]", false),
+            ("[commands]\nnetwork = false", false),
+            ("[tools.\"notes/*\"]\nuse = \"deny\"", false),
+        ];
+        for (policy, expected) in table {
+            let mut rules = Policy::default();
+            let layer = PolicyLayer::parse(PolicyLevel::System, "p.toml", policy);
+            rules.add_layer(layer.expect(policy));
+            let authorizer = Authorizer::new(ApprovalMode::Auto, true).with_policy(Arc::new(rules));
+            let host = HostAddress::parse("mcp.example.com").expect("a host");
+            let tool = ToolId::new("notes/add", "");
+            let permitted = authorizer.permit_server_requests(tool, &host);
+            assert_eq!(permitted.is_ok(), expected, "{policy}: {permitted:?}");
         }
     }
 

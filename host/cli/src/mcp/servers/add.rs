@@ -3,16 +3,20 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use super::description::describe_server;
+use super::description::{describe_server, describe_unusable, find_unusable};
 use super::{inspect_settings, load_context};
 use crate::args::CommonArgs;
 use crate::context::AppContext;
 use crate::error::{CliError, CommandResult};
-use crate::mcp::args::AddArgs;
+use crate::mcp::args::{AddArgs, ProgramArgs, ServerUrlArgs};
 use crate::print::{eprint_line, print_line};
 use crate::{audit, confirm, context, exit};
-use cofferdam::config::{RawConfig, ServerSettings, add_server, resolve_links};
+use cofferdam::config::{
+    HttpServer, ProgramServer, RawConfig, SecretHeader, SecretSource, ServerSettings,
+    ServerTransport, add_server, resolve_links,
+};
 use cofferdam::plugins::AcceptedServer;
+use cofferdam::policy::HttpUrl;
 use cofferdam::sandbox::ComponentDigest;
 use cofferdam::terminal_escape::{escape_line, escape_text};
 use cofferdam::tools::{AuthorityChange, SourceDescription};
@@ -33,12 +37,18 @@ pub(in crate::mcp) fn run(common: &CommonArgs, args: AddArgs) -> CommandResult {
         (None, _) => (args.to_settings(common, &context)?, true),
     };
     let lock_file = context::lock_file(common, &context.user_dirs);
-    let inspection = inspect_settings(&context, &settings)?;
+    let inspection = inspect_settings(common, &context, &settings)?;
     if inspection.tools.is_empty() {
         return Err(CliError::new(format!("the server `{}` offers no tools", settings.name)));
     }
     let accepted = AcceptedServer::new(&settings, inspection.tools);
+    let unusable = find_unusable(&context, &settings, &accepted)?;
+    if unusable.len() == accepted.tools.len() {
+        let problem = format!("none of the tools of the server `{}` can be used:", settings.name);
+        return Err(CliError::new(format!("{problem}\n{}", describe_unusable(&unusable))));
+    }
     let mut page = describe_server(&context, &settings, &accepted);
+    page.push_str(&describe_unusable(&unusable));
     page.push_str(&format!(
         "  The server calls itself {} and speaks version {} of the protocol.\n",
         inspection.server, inspection.protocol
@@ -117,12 +127,14 @@ pub(super) fn config_file(common: &CommonArgs, context: &AppContext) -> PathBuf 
 impl AddArgs {
     /// Returns whether nothing but the name of a configured server is given.
     fn is_only_name(&self) -> bool {
-        let Self { name: _, files, network, env, read, yes: _, command } = self;
-        files.is_none()
-            && network.is_empty()
-            && env.is_empty()
-            && read.is_empty()
-            && command.is_empty()
+        let Self { name: _, program, http, yes: _, command } = self;
+        let ProgramArgs { files, network, env, read } = program;
+        let is_program = files.is_some()
+            || !network.is_empty()
+            || !env.is_empty()
+            || !read.is_empty()
+            || !command.is_empty();
+        !is_program && http.url.is_none() && http.first_option().is_none()
     }
 
     /// Returns the settings of a new server, checked like those of a configuration file.
@@ -138,21 +150,26 @@ impl AddArgs {
             let problem = format!("invalid server: the name `{name}` {problem}");
             return Err(CliError::configuration(problem));
         }
-        let Some((command, args)) = self.command.split_first() else {
-            return Err(CliError::configuration(format!(
-                "there is no MCP server `{0}` in the configuration\nhint: name its program, as in \
-                    `cofferdam mcp add {0} -- PROGRAM ARGUMENTS`",
-                self.name
-            )));
-        };
-        let mut settings = ServerSettings::for_program(&self.name, command, args.to_vec());
-        settings.files = self.files.unwrap_or_default().into();
-        settings.network.clone_from(&self.network);
-        settings.env.clone_from(&self.env);
-        for path in &self.read {
-            settings.read.push(std::path::absolute(path)?);
+        let is_without_url = self.http.url.is_none();
+        if let Some(option) = self.http.first_option().filter(|_| is_without_url) {
+            let problem = format!("invalid server: `{option}` needs `--url`");
+            return Err(CliError::configuration(problem));
         }
-        let section = settings.to_section();
+        let transport = match (&self.http.url, self.command.split_first()) {
+            (Some(url), _) => ServerTransport::Http(self.http.to_server(url)?),
+            (None, Some((command, args))) => {
+                ServerTransport::Program(self.program.to_program(command, args)?)
+            }
+            (None, None) => {
+                return Err(CliError::configuration(format!(
+                    "there is no MCP server `{0}` in the configuration\nhint: name its program or \
+                        its URL, as in `cofferdam mcp add {0} -- PROGRAM ARGUMENTS` or `cofferdam \
+                        mcp add {0} --url URL`",
+                    self.name
+                )));
+            }
+        };
+        let section = ServerSettings::new(&self.name, transport).to_section();
         let file = Path::new("the command line");
         let home = common.environment.home.as_deref();
         let own = context::own_paths(common, &context.user_dirs);
@@ -164,7 +181,7 @@ impl AddArgs {
             CliError::configuration(escape_text(&format!("invalid server: {error}")))
         })?;
         let home = home.and_then(Path::to_str).unwrap_or_default();
-        for path in &self.read {
+        for path in &self.program.read {
             let real = resolve_links(path);
             let real = real.to_str().unwrap_or_default();
             if let Some(location) = context.policy().read_denied_by(real, home) {
@@ -175,4 +192,65 @@ impl AddArgs {
         }
         parsed.into_iter().next().ok_or_else(|| CliError::new("the server has no section"))
     }
+}
+
+impl ProgramArgs {
+    fn to_program(&self, command: &str, args: &[String]) -> Result<ProgramServer, CliError> {
+        let mut program = ProgramServer::new(command, args.to_vec());
+        program.files = self.files.unwrap_or_default().into();
+        program.network.clone_from(&self.network);
+        program.env.clone_from(&self.env);
+        for path in &self.read {
+            program.read.push(std::path::absolute(path)?);
+        }
+        Ok(program)
+    }
+}
+
+impl ServerUrlArgs {
+    /// Returns an option in use that only a server with a URL has.
+    fn first_option(&self) -> Option<&'static str> {
+        let Self { url: _, header, address, allow_plain_http } = self;
+        let options = [
+            ("--header", !header.is_empty()),
+            ("--address", !address.is_empty()),
+            ("--allow-plain-http", *allow_plain_http),
+        ];
+        options.into_iter().find(|(_, is_used)| *is_used).map(|(option, _)| option)
+    }
+
+    fn to_server(&self, url: &str) -> Result<HttpServer, CliError> {
+        let url = HttpUrl::parse(url)
+            .map_err(|problem| CliError::configuration(format!("invalid server: {problem}")))?;
+        let mut server = HttpServer::new(url);
+        for text in &self.header {
+            server.headers.push(parse_header(text)?);
+        }
+        server.addresses.clone_from(&self.address);
+        server.allow_plain_http = self.allow_plain_http;
+        Ok(server)
+    }
+}
+
+/// Parses `NAME=VARIABLE` or `NAME=PREFIX VARIABLE`.
+fn parse_header(text: &str) -> Result<SecretHeader, CliError> {
+    let is_variable = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let parsed = text.split_once('=').and_then(|(name, value)| {
+        let (prefix, variable) = match value.rsplit_once(' ') {
+            Some((prefix, variable)) => (format!("{prefix} "), variable),
+            None => (String::new(), value),
+        };
+        let source = SecretSource::Variable(variable.to_owned());
+        is_variable(variable).then(|| SecretHeader::new(name, source, &prefix))
+    });
+    parsed.ok_or_else(|| {
+        // The text may contain a secret by mistake.
+        CliError::configuration(
+            "invalid server: `--header` needs the name of a header and the name of an environment \
+                variable, as in `--header X-Key=MY_KEY`\nhint: the value itself belongs into the \
+                variable, not on the command line",
+        )
+    })
 }

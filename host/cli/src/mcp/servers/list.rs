@@ -11,7 +11,7 @@ use crate::context;
 use crate::error::CommandResult;
 use crate::json_text::json_page;
 use crate::print::print_line;
-use cofferdam::config::ServerSettings;
+use cofferdam::config::{ServerSettings, ServerTransport};
 use cofferdam::plugins::AcceptedServer;
 use cofferdam::terminal_escape::escape_line;
 
@@ -64,10 +64,13 @@ pub(in crate::mcp) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
     for server in &listed {
         print_line(&escape_line(&describe(server), 1000));
     }
-    if !listed.is_empty() {
+    let is_program = |server: &ListedServer<'_>| {
+        matches!(server.settings.transport, ServerTransport::Program(_))
+    };
+    if listed.iter().any(is_program) {
         let level = context.commands().measured().level;
         print_line(&format!(
-            "Servers run in the sandbox level `full`; this machine has `{level}`."
+            "Programs run in the sandbox level `full`; this machine has `{level}`."
         ));
     }
     Ok(ExitCode::SUCCESS)
@@ -75,7 +78,7 @@ pub(in crate::mcp) fn run(common: &CommonArgs, as_json: bool) -> CommandResult {
 
 fn describe(server: &ListedServer<'_>) -> String {
     let ListedServer { settings, accepted } = server;
-    let (name, state, command) = (&settings.name, server.state(), settings.command_text());
+    let (name, state, command) = (&settings.name, server.state(), settings.target_text());
     let Some(accepted) = accepted else {
         return format!("{name}  {state}  {command}  (accept it with `cofferdam mcp add {name}`)");
     };

@@ -5,6 +5,7 @@ mod description;
 mod inspect;
 mod list;
 mod remove;
+mod secrets;
 
 pub(super) use add::run as add;
 pub(super) use inspect::run as inspect;
@@ -20,12 +21,15 @@ use cofferdam::HostBuilder;
 use cofferdam::config::ServerSettings;
 use cofferdam::plugins::{AcceptedPlugins, AcceptedServer};
 use cofferdam::sandbox::{ComponentDigest, InstanceAllocation};
-use cofferdam_mcp::servers::{McpServer, ServerInspection, ServerTimeouts, inspect_server};
+use cofferdam_mcp::servers::{
+    McpServer, ServerInspection, ServerTarget, ServerTimeouts, inspect_server,
+};
 
 /// Adds the configured servers to a host, each with the tools that the user accepted. A server that
 /// is not accepted is recorded with the reason.
 pub(crate) fn add_sources(
     builder: HostBuilder,
+    common: &CommonArgs,
     servers: &[ServerSettings],
     accepted: &AcceptedPlugins,
 ) -> HostBuilder {
@@ -38,7 +42,10 @@ pub(crate) fn add_sources(
             );
             return builder.refused_source(name, reason, Vec::new());
         };
-        match McpServer::new(settings, accepted, ServerTimeouts::default()) {
+        let server = endpoint(common, settings).and_then(|endpoint| {
+            McpServer::new(settings, accepted, endpoint, ServerTimeouts::default())
+        });
+        match server {
             Ok(server) => builder.tool_source(Arc::new(server)),
             Err(reason) => builder.refused_source(name, reason, tool_names(name, accepted)),
         }
@@ -69,17 +76,25 @@ fn find_server<'a>(context: &'a AppContext, name: &str) -> Result<&'a ServerSett
     })
 }
 
-/// Starts a server in its sandbox and lists its tools.
+/// Returns how a server is reached, with the secrets of its headers.
+fn endpoint(common: &CommonArgs, settings: &ServerSettings) -> Result<ServerTarget, String> {
+    ServerTarget::new(settings, |source| secrets::read(common, source))
+}
+
+/// Starts a server or connects to it, and lists its tools.
 fn inspect_settings(
+    common: &CommonArgs,
     context: &AppContext,
     settings: &ServerSettings,
 ) -> Result<ServerInspection, CliError> {
     let host = context.open_host()?;
-    let spec = settings.to_spec();
+    let endpoint = endpoint(common, settings).map_err(|problem| {
+        CliError::configuration(format!("cannot use the server `{}`: {problem}", settings.name))
+    })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let inspected = runtime.block_on(async {
         let access = host.inspect_source(&settings.name, &ComponentDigest::compute(b""));
-        inspect_server(&settings.name, &spec, &access, ServerTimeouts::default()).await
+        inspect_server(&settings.name, &endpoint, &access, ServerTimeouts::default()).await
     });
     inspected.map_err(CliError::new)
 }

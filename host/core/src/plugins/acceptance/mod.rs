@@ -10,6 +10,7 @@ mod added;
 mod candidate;
 mod gate;
 mod lock_file;
+mod locked_server;
 mod review;
 mod servers;
 
@@ -23,4 +24,7 @@ pub use gate::{AcceptanceDialog, PluginGate, UnacceptedPluginError, UnacceptedPo
 pub use lock_file::{LockFileError, PluginLockFile, PluginLockGuard};
 pub(crate) use review::AcceptAll;
 pub use review::PluginReview;
-pub use servers::{AcceptedServer, AcceptedServerTool, MAX_SERVER_TOOLS};
+pub use servers::{
+    AcceptedHttpServer, AcceptedProgram, AcceptedServer, AcceptedServerTool, AcceptedTransport,
+    MAX_SERVER_TOOLS,
+};

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::accepted::{AcceptedPlugins, InvalidLockFile};
-use crate::config::ServerSettings;
+use super::locked_server::LockedServer;
+use crate::config::{HttpServer, ProgramServer, SecretHeader, ServerSettings, ServerTransport};
 use crate::policy::{FileGrant, NetworkRules};
 use crate::sandbox::{ComponentDigest, ServerPermissions, ServerSpec};
 use crate::tools::{SourceDescription, SourceTool};
@@ -20,27 +21,56 @@ pub const MAX_SERVER_TOOLS: usize = 256;
 
 /// A server as the user accepted it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "LockedServer", into = "LockedServer")]
 #[non_exhaustive]
 pub struct AcceptedServer {
     /// The digest of everything else.
     pub digest: ComponentDigest,
+    /// How the server is reached, and what it may do.
+    pub transport: AcceptedTransport,
+    /// The tools, in the order of the server.
+    pub tools: Vec<AcceptedServerTool>,
+}
+
+/// How an accepted server is reached, with everything that it may do.
+///
+/// This enum is closed: code that starts servers has to treat each kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AcceptedTransport {
+    /// A program on this machine.
+    Program(AcceptedProgram),
+    /// A server over HTTP.
+    Http(AcceptedHttpServer),
+}
+
+/// The program of a server as the user accepted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AcceptedProgram {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// The access to the files of the workspace.
     pub workspace: FileGrant,
     /// Patterns of the hosts that the server can connect to.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub network: Vec<String>,
     /// The names of environment variables that the server gets.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<String>,
     /// Absolute paths that the server can read.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub read: Vec<PathBuf>,
-    /// The tools, in the order of the server.
-    #[serde(default, rename = "tool", skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<AcceptedServerTool>,
+}
+
+/// A server over HTTP as the user accepted it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AcceptedHttpServer {
+    /// The address of the server.
+    pub url: String,
+    /// The headers with secrets, described without the secrets.
+    pub headers: Vec<String>,
+    /// IP addresses that are not public, which the name of the server may have.
+    pub addresses: Vec<String>,
+    /// Whether the connection to another machine may be unencrypted.
+    pub allow_plain_http: bool,
 }
 
 /// A tool of a server as the user accepted it.
@@ -97,53 +127,55 @@ impl AcceptedServerTool {
 impl AcceptedServer {
     /// Pins a server with its settings and its tools.
     pub fn new(settings: &ServerSettings, tools: Vec<AcceptedServerTool>) -> Self {
-        let server = Self {
-            digest: ComponentDigest::compute(b""),
-            command: command_words(settings),
-            workspace: settings.files,
-            network: settings.network.clone(),
-            env: settings.env.clone(),
-            read: settings.read.clone(),
-            tools,
+        let transport = match &settings.transport {
+            ServerTransport::Program(program) => AcceptedTransport::Program(AcceptedProgram {
+                command: command_words(program),
+                workspace: program.files,
+                network: program.network.clone(),
+                env: program.env.clone(),
+                read: program.read.clone(),
+            }),
+            ServerTransport::Http(server) => AcceptedTransport::Http(AcceptedHttpServer {
+                url: server.url.to_string(),
+                headers: server.headers.iter().map(SecretHeader::describe).collect(),
+                addresses: server.addresses.clone(),
+                allow_plain_http: server.allow_plain_http,
+            }),
         };
+        let server = Self { digest: ComponentDigest::compute(b""), transport, tools };
         Self { digest: server.compute_digest(), ..server }
     }
 
     fn compute_digest(&self) -> ComponentDigest {
-        let Self { digest: _, command, workspace, network, env, read, tools } = self;
-        let parts = (command, workspace, network, env, read, tools);
+        let Self { digest: _, transport, tools } = self;
         // Texts and lists always have a JSON form.
-        let text = serde_json::to_vec(&parts).unwrap_or_default();
-        ComponentDigest::compute(&text)
+        let text = match transport {
+            AcceptedTransport::Program(program) => {
+                let AcceptedProgram { command, workspace, network, env, read } = program;
+                serde_json::to_vec(&(command, workspace, network, env, read, tools))
+            }
+            AcceptedTransport::Http(server) => {
+                let AcceptedHttpServer { url, headers, addresses, allow_plain_http } = server;
+                serde_json::to_vec(&("http", url, headers, addresses, allow_plain_http, tools))
+            }
+        };
+        ComponentDigest::compute(&text.unwrap_or_default())
     }
 
     /// Describes what the configuration asks for and the user has not accepted. A server with fewer
     /// permissions than accepted needs no further acceptance.
     pub fn unaccepted_settings(&self, settings: &ServerSettings) -> Vec<String> {
-        let mut changes = Vec::new();
-        if self.command != command_words(settings) {
-            changes.push(format!("it was accepted as `{}`", self.command.join(" ")));
+        match (&self.transport, &settings.transport) {
+            (AcceptedTransport::Program(accepted), ServerTransport::Program(configured)) => {
+                accepted.unaccepted_settings(configured)
+            }
+            (AcceptedTransport::Http(accepted), ServerTransport::Http(configured)) => {
+                accepted.unaccepted_settings(configured)
+            }
+            (accepted, ServerTransport::Program(_) | ServerTransport::Http(_)) => {
+                vec![format!("it was accepted as `{}`", accepted.target_text())]
+            }
         }
-        if settings.files > self.workspace {
-            let word = match settings.files {
-                FileGrant::None => "no access to",
-                FileGrant::Read => "permission to read",
-                FileGrant::ReadWrite => "permission to read and write",
-            };
-            changes.push(format!("it now has {word} files of the workspace"));
-        }
-        let mut new = |what: &str, configured: &[String], accepted: &[String]| {
-            let accepted: BTreeSet<&String> = accepted.iter().collect();
-            let new = configured.iter().filter(|one| !accepted.contains(one));
-            changes.extend(new.map(|one| format!("{what} {one} is new")));
-        };
-        new("the host", &settings.network, &self.network);
-        new("the variable", &settings.env, &self.env);
-        let texts = |paths: &[PathBuf]| -> Vec<String> {
-            paths.iter().map(|path| path.display().to_string()).collect()
-        };
-        new("the readable path", &texts(&settings.read), &texts(&self.read));
-        changes
     }
 
     /// Describes how the tools of a server differ from the accepted ones.
@@ -190,16 +222,74 @@ impl AcceptedServer {
             says_it_changes: tool.says_it_changes(),
         });
         let source = SourceDescription::new(&settings.name, self.digest.clone(), tools.collect())?;
-        Ok(source.with_permissions(settings.files, settings.network.clone()))
+        Ok(source.with_permissions(settings.files(), settings.hosts()))
+    }
+}
+
+impl AcceptedTransport {
+    /// Returns the command or the URL, for the user.
+    fn target_text(&self) -> String {
+        match self {
+            Self::Program(program) => program.command.join(" "),
+            Self::Http(server) => server.url.clone(),
+        }
+    }
+}
+
+/// Describes what is configured and not accepted.
+fn describe_new(what: &str, configured: &[String], accepted: &[String]) -> Vec<String> {
+    let accepted: BTreeSet<&String> = accepted.iter().collect();
+    let new = configured.iter().filter(|one| !accepted.contains(one));
+    new.map(|one| format!("{what} {one} is new")).collect()
+}
+
+impl AcceptedProgram {
+    fn unaccepted_settings(&self, configured: &ProgramServer) -> Vec<String> {
+        let mut changes = Vec::new();
+        if self.command != command_words(configured) {
+            changes.push(format!("it was accepted as `{}`", self.command.join(" ")));
+        }
+        if configured.files > self.workspace {
+            let word = match configured.files {
+                FileGrant::None => "no access to",
+                FileGrant::Read => "permission to read",
+                FileGrant::ReadWrite => "permission to read and write",
+            };
+            changes.push(format!("it now has {word} files of the workspace"));
+        }
+        changes.extend(describe_new("the host", &configured.network, &self.network));
+        changes.extend(describe_new("the variable", &configured.env, &self.env));
+        let texts = |paths: &[PathBuf]| -> Vec<String> {
+            paths.iter().map(|path| path.display().to_string()).collect()
+        };
+        let (read, accepted) = (texts(&configured.read), texts(&self.read));
+        changes.extend(describe_new("the readable path", &read, &accepted));
+        changes
+    }
+}
+
+impl AcceptedHttpServer {
+    fn unaccepted_settings(&self, configured: &HttpServer) -> Vec<String> {
+        let mut changes = Vec::new();
+        if self.url != configured.url.to_string() {
+            changes.push(format!("it was accepted as `{}`", self.url));
+        }
+        let headers: Vec<String> = configured.headers.iter().map(SecretHeader::describe).collect();
+        changes.extend(describe_new("the header", &headers, &self.headers));
+        changes.extend(describe_new("the address", &configured.addresses, &self.addresses));
+        if configured.allow_plain_http && !self.allow_plain_http {
+            changes.push("its connection may now be unencrypted".to_owned());
+        }
+        changes
     }
 }
 
 /// Returns the program and its arguments as one list.
-fn command_words(settings: &ServerSettings) -> Vec<String> {
-    std::iter::once(&settings.command).chain(&settings.args).cloned().collect()
+fn command_words(program: &ProgramServer) -> Vec<String> {
+    std::iter::once(&program.command).chain(&program.args).cloned().collect()
 }
 
-impl ServerSettings {
+impl ProgramServer {
     /// Returns what the sandbox needs to start the server.
     pub fn to_spec(&self) -> ServerSpec {
         // The patterns were checked when the configuration was read.
@@ -306,6 +396,39 @@ mod tests {
         the readable path /d is new
         ");
         assert_eq!(changes("command = \"x\"\nargs = [\"\"]").len(), 1);
+    }
+
+    #[test]
+    fn an_http_server_is_pinned_with_its_address_and_the_names_of_its_secrets() {
+        let wide = "url = \"https://a.org/mcp\"\naddress = [\"10.0.0.5\"]\nheaders = { X-Key = { \
+            env = \"A\" } }";
+        let server = AcceptedServer::new(&settings(wide), vec![tool("t", "one")]);
+        let mut lock = AcceptedPlugins::new();
+        lock.accept_server("x", server.clone());
+        let text = lock.to_toml().expect("serializable");
+        let read = AcceptedPlugins::parse(&text).expect("it is valid");
+        assert_eq!(read.find_server("x"), Some(&server), "{text}");
+        for (from, to) in [("a.org", "b.org"), ("$A", "$B"), ("10.0.0.5", "10.0.0.6")] {
+            let changed = text.replacen(from, to, 1);
+            let error = AcceptedPlugins::parse(&changed).expect_err(to).to_string();
+            assert!(error.contains("does not match its digest"), "{error}");
+        }
+        for more in ["command = [\"x\"]", "workspace = \"read\"", "env = [\"A\"]"] {
+            let mixed = text.replacen("url = ", &format!("{more}\nurl = "), 1);
+            assert!(AcceptedPlugins::parse(&mixed).is_err(), "{mixed}");
+        }
+        let changes = |lines: &str| server.unaccepted_settings(&settings(lines));
+        assert!(changes(wide).is_empty() && changes("url = \"https://a.org/mcp\"").is_empty());
+        insta::assert_snapshot!(changes(
+            "url = \"http://b.org/mcp\"\nallow_plain_http = true\naddress = [\"10.0.0.6\"]\n\
+                headers = { X-Key = { env = \"B\" } }"
+        ).join("\n"), @r"
+        it was accepted as `https://a.org/mcp`
+        the header x-key: $B is new
+        the address 10.0.0.6 is new
+        its connection may now be unencrypted
+        ");
+        assert_eq!(changes("command = \"x\""), ["it was accepted as `https://a.org/mcp`"]);
     }
 
     #[test]

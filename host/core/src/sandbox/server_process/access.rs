@@ -10,7 +10,7 @@ use super::task::ServerTask;
 use super::{ServerCommit, ServerPipes, ServerProcess, ServerSpec, SharedProcess};
 use crate::policy::{
     ApprovalMode, ComponentDigest, ConnectionVerdict, Denial, DenialCode, FileGrant, HostAddress,
-    NetworkRules, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,
+    HttpUrl, NetworkRules, Permit, ProtectedPaths, SandboxLevel, WorkspaceAccess,
 };
 use crate::sandbox::command_changes::{CommandChangeContext, SettledCommand};
 use crate::sandbox::commands::{RanCommand, describe_refused_connections};
@@ -19,6 +19,7 @@ use crate::sandbox::gate::{
     CommandChangeJudge, ConnectionDecision, ConnectionJudge, DenialRecorder, ModeSource,
 };
 use crate::sandbox::jobs::{JobRecorder, deny_all, deny_changes};
+use crate::sandbox::server_http::{HostPermitSource, HttpReach, OriginClient};
 use crate::sandbox::stage::UndoHistory;
 use crate::sandbox::workspace::Workspace;
 use cofferdam_confine::CommandSandbox;
@@ -50,6 +51,8 @@ pub(crate) struct ServerAccessParts {
     pub(crate) commands: Arc<CommandSandbox>,
     pub(crate) permit: ServerPermitSource,
     pub(crate) connections: ServerConnectionJudge,
+    /// Decides whether the policy denies a host to HTTP servers.
+    pub(crate) http_hosts: HostPermitSource,
     pub(crate) change_judge: CommandChangeJudge,
     pub(crate) denial_recorder: DenialRecorder,
     pub(crate) mode: ModeSource,
@@ -153,6 +156,30 @@ impl ServerAccess {
         self.record(&line_sha256, vec!["the server started".to_owned()], (None, Vec::new()));
         let process = ServerProcess { requests, stop, shared, line_sha256, writes };
         Ok((process, ServerPipes { input: input.into_pipe(), output }))
+    }
+
+    /// Returns the origins that the host may connect to for a server over HTTP. `addresses` are the
+    /// IP addresses that are not public and that the user permitted.
+    pub fn http_reach(
+        &self,
+        server: &HttpUrl,
+        addresses: NetworkRules,
+        allow_plain_http: bool,
+    ) -> HttpReach {
+        let permit = Arc::clone(&self.parts.http_hosts);
+        HttpReach::new(permit, server, addresses, allow_plain_http)
+    }
+
+    /// Records that the call connected to a server over HTTP.
+    pub fn record_http_server(&self, server: &HttpUrl, client: &OriginClient) {
+        let addresses: Vec<String> = client.addresses().iter().map(ToString::to_string).collect();
+        let remark = format!("connected to {} ({})", server.origin(), addresses.join(", "));
+        let line_sha256 = ComponentDigest::compute(server.to_string().as_bytes());
+        let mut record =
+            settled_record(&line_sha256, vec![remark], SettledCommand::default(), Vec::new());
+        // Nothing runs on this machine.
+        record.level = SandboxLevel::None;
+        self.parts.records.lock().unwrap_or_else(PoisonError::into_inner).push(record);
     }
 
     /// Checks whether the mode in force allows calls of a server that can change files.

@@ -9,8 +9,8 @@ use super::{CallDecisions, SessionApprovals, lock};
 use crate::policy::{ApprovalMode, ChangeSet, ComponentDigest, Denial, DenialCode, Effect};
 use crate::sandbox::{
     CommandChangeJudge, CommandSandbox, ConnectionDecision, ConnectionJudge, DenialRecorder, Gate,
-    GateRuling, JobRecorder, ModeSource, PlanApprovalGate, ServerAccess, ServerAccessParts,
-    ServerConnectionJudge, ServerPermitSource, UndoHistory, Workspace,
+    GateRuling, HostPermitSource, JobRecorder, ModeSource, PlanApprovalGate, ServerAccess,
+    ServerAccessParts, ServerConnectionJudge, ServerPermitSource, UndoHistory, Workspace,
 };
 use crate::tools::audit_sink::{CallIdentity, DecisionRecord, RecordedOutcome};
 
@@ -56,12 +56,17 @@ impl SessionApprovals {
         let connections: ServerConnectionJudge = Arc::new(move |host, allowed| {
             lock(&judging.authorizer).judge_server_connection(judged.tool_id(), host, allowed)
         });
+        let (permitting, permitted) = (Arc::clone(self), Arc::clone(subject));
+        let http_hosts: HostPermitSource = Arc::new(move |host| {
+            lock(&permitting.authorizer).permit_server_requests(permitted.tool_id(), host)
+        });
         ServerAccess::new(ServerAccessParts {
             tool: subject.tool.clone(),
             workspace: Arc::clone(workspace),
             commands: Arc::clone(commands),
             permit,
             connections,
+            http_hosts,
             change_judge: self.change_judge(subject),
             denial_recorder: self.denial_recorder(subject, verdicts),
             mode: self.mode_source(),
