@@ -13,11 +13,15 @@ use super::scripts::RandomNumbers;
 use super::{describe_tree, differences};
 
 /// The number of kills.
-const KILLS: u64 = 200;
+const KILLS: u64 = 500;
 /// The files that the command changes, and those that it removes.
 const FILES: usize = 60;
-/// The latest kill after the commit has begun, in microseconds.
-const MAX_DELAY_MICROS: u64 = 60_000;
+/// The latest first kill after the commit has begun, in microseconds.
+const FIRST_DELAY_MICROS: u64 = 60_000;
+/// The bounds of the latest kill. It comes later after a kill that left the old tree, and earlier
+/// after one that left the new tree, so that both happen however busy the machine is.
+const MIN_DELAY_MICROS: u64 = 2_000;
+const MAX_DELAY_MICROS: u64 = 4_000_000;
 
 const LINE: &str = "for f in changed/*; do echo new >> $f; done; rm removed/*; mkdir -p new/a; \
     echo x > new/a/b; chmod 700 changed; rm -r tree; echo x > tree";
@@ -57,7 +61,11 @@ fn has_slots(undo: &Path) -> bool {
 
 /// Runs the command, kills the host at a random moment of the commit, and returns the tree after
 /// the next start.
-fn kill_once(home: &TestHome, random: &mut RandomNumbers) -> BTreeMap<String, String> {
+fn kill_once(
+    home: &TestHome,
+    random: &mut RandomNumbers,
+    latest_micros: u64,
+) -> BTreeMap<String, String> {
     let undo = home.path().join("state/cofferdam/undo");
     let _ = std::fs::remove_dir_all(&undo);
     clear(&home.workspace());
@@ -73,7 +81,7 @@ fn kill_once(home: &TestHome, random: &mut RandomNumbers) -> BTreeMap<String, St
         assert!(Instant::now() < deadline, "the commit does not begin");
         std::thread::sleep(Duration::from_micros(200));
     }
-    std::thread::sleep(Duration::from_micros(random.below(MAX_DELAY_MICROS)));
+    std::thread::sleep(Duration::from_micros(random.below(latest_micros)));
     let _ = host.kill();
     let _ = host.wait();
     let next = home.run(&["tools", "call", "read_file", r#"{"path":"changed/0"}"#]);
@@ -94,9 +102,14 @@ fn a_host_that_is_killed_while_it_commits_leaves_the_old_or_the_new_tree() {
                 let ran = home.start(call(&home, LINE)).wait_for_exit();
                 assert_eq!(ran.exit_code, 0, "{ran:?}");
                 let after = describe_tree(&home.workspace());
+                let mut latest = FIRST_DELAY_MICROS;
                 for seed in (part..KILLS).step_by(2) {
-                    let found = kill_once(&home, &mut RandomNumbers(seed));
-                    let count = if found == before { old } else { new };
+                    let found = kill_once(&home, &mut RandomNumbers(seed), latest);
+                    let (count, next) = match found == before {
+                        true => (old, latest * 5 / 4),
+                        false => (new, latest * 4 / 5),
+                    };
+                    latest = next.clamp(MIN_DELAY_MICROS, MAX_DELAY_MICROS);
                     count.fetch_add(1, Ordering::Relaxed);
                     let is_whole = found == before || found == after;
                     assert!(is_whole, "seed {seed}: {:#?}", differences(&before, &found));
