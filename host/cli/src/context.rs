@@ -192,7 +192,7 @@ fn load_context_with(
         .today(|| jiff::Zoned::now().date().to_string());
     // A lock file that cannot be read is reported by the gate. Without it, no server is accepted.
     let accepted = lock_file(common, &user_dirs).read().unwrap_or_default();
-    let builder = mcp::add_sources(builder, common, &settings.servers, &accepted);
+    let builder = mcp::add_sources(builder, (common, &user_dirs), &settings.servers, &accepted);
     let builder = match audit::audit_options(&settings, &user_dirs) {
         Some(options) => builder.audit(options),
         None => builder,

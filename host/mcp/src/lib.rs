@@ -10,6 +10,7 @@
 //! - [`HttpListener`]: many clients over streamable HTTP.
 //! - [`clients`]: the configuration files of well-known clients.
 //! - [`servers`]: MCP servers whose tools the model can call.
+//! - [`login`]: the login to such servers over HTTP.
 //!
 //! # What the server offers
 //!
@@ -35,6 +36,7 @@ mod handler;
 mod http;
 mod invalid_message;
 mod line_transport;
+pub mod login;
 mod message_size;
 mod page_cursor;
 mod question_text;

@@ -87,6 +87,26 @@ pub(super) enum McpCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Log in to an MCP server over HTTP with OAuth, and keep the tokens
+    #[command(after_help = "Examples:\n  \
+        cofferdam mcp login issues\n  \
+        cofferdam mcp add issues --url https://mcp.example.org/mcp --login\n\n\
+        Prints the URL of the login server. Open it in a browser on this machine. The tokens are \
+        stored in a file that only you can read, are sent to the URL of the server alone, and are \
+        refreshed when they expire.\n\n\
+        Exit codes: 0 logged in, 1 the login failed, 78 invalid configuration.")]
+    Login {
+        /// Name of the server
+        name: String,
+    },
+    /// Remove the tokens of an MCP server
+    #[command(after_help = "Examples:\n  cofferdam mcp logout issues\n\n\
+        The tokens are removed from this machine. They stay valid at the login server until they \
+        expire.")]
+    Logout {
+        /// Name of the server
+        name: String,
+    },
     /// Remove an MCP server from the configuration and its acceptance
     #[command(after_help = "Examples:\n  cofferdam mcp remove git")]
     Remove {
@@ -169,6 +189,18 @@ pub(super) struct ServerUrlArgs {
     /// Allow a connection without encryption to another machine, which exposes all secrets
     #[arg(long)]
     pub(super) allow_plain_http: bool,
+    /// Log in with OAuth before the tools are listed; see `cofferdam mcp login --help`
+    #[arg(long)]
+    pub(super) login: bool,
+    /// ID of this program at the login server, if it does not register programs
+    #[arg(long, value_name = "ID")]
+    pub(super) client_id: Option<String>,
+    /// Scope that a login asks for, in place of those that the server names; may be repeated
+    #[arg(long, value_name = "SCOPE")]
+    pub(super) scope: Vec<String>,
+    /// Port of this machine where a login ends, in place of a free one
+    #[arg(long, value_name = "PORT")]
+    pub(super) callback_port: Option<NonZeroU16>,
 }
 
 /// An MCP client, by its name on the command line.

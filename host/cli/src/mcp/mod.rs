@@ -22,6 +22,8 @@ pub(super) fn run(common: &CommonArgs, args: McpArgs) -> CommandResult {
         McpCommand::Add(args) => servers::add(common, args),
         McpCommand::List { json } => servers::list(common, json),
         McpCommand::Inspect { name, json } => servers::inspect(common, &name, json),
+        McpCommand::Login { name } => servers::login(common, &name),
+        McpCommand::Logout { name } => servers::logout(common, &name),
         McpCommand::Remove { name } => servers::remove(common, &name),
     }
 }

@@ -212,6 +212,11 @@ impl UserDirectories {
         self.state.join("prompts.jsonl")
     }
 
+    /// Returns the directory for the tokens of logins to MCP servers.
+    pub fn mcp_logins(&self) -> PathBuf {
+        self.state.join("mcp-logins")
+    }
+
     /// Returns the directory for the audit log.
     pub fn audit(&self) -> PathBuf {
         self.state.join("audit")

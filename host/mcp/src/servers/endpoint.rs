@@ -5,6 +5,7 @@ use cofferdam::policy::FileGrant;
 use cofferdam::sandbox::ServerSpec;
 
 use super::http::HttpServerTarget;
+use crate::login::LoginStore;
 
 /// How a server is reached, with everything that this needs.
 ///
@@ -32,6 +33,15 @@ impl ServerTarget {
             ServerTransport::Http(server) => {
                 HttpServerTarget::new(server, read_secret).map(Self::Http)
             }
+        }
+    }
+
+    /// Sends the token of a login with each request, if the server is one over HTTP.
+    #[must_use]
+    pub fn with_login(self, store: &LoginStore, name: &str) -> Self {
+        match self {
+            Self::Program(spec) => Self::Program(spec),
+            Self::Http(http) => Self::Http(http.with_login(store, name)),
         }
     }
 

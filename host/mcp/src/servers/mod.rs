@@ -50,6 +50,6 @@ impl Default for ServerTimeouts {
 const MAX_SHOWN_TEXT_LEN: usize = 300;
 
 /// Formats a text of a server for a message: escaped, in one line and short.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     cofferdam::terminal_escape::escape_line(text, MAX_SHOWN_TEXT_LEN)
 }

@@ -46,7 +46,9 @@ impl ServerPeer {
             }
             ServerTarget::Http(http) => {
                 let origin = connect(http, access).await?;
-                let client = HttpServerClient::new(origin, http, requests.clone(), fault.clone());
+                let reach = http.reach(access);
+                let shared = (requests.clone(), fault.clone());
+                let client = HttpServerClient::new((origin, reach), http, shared);
                 let beginning = begin_session(start, requests, transport(client));
                 Ok((Self::Http, Box::pin(beginning)))
             }

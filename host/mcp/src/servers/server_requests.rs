@@ -92,6 +92,11 @@ impl ServerRequests {
         SinkRegistration { shared: Arc::clone(&self.shared), token }
     }
 
+    /// Returns the name of the server.
+    pub(super) fn server_name(&self) -> &str {
+        &self.shared.server
+    }
+
     /// Notes that the tools of the server may have changed.
     pub(super) fn mark_changed(&self) {
         self.shared.has_changed.store(true, Ordering::Release);

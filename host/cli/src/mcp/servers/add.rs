@@ -1,10 +1,11 @@
 //! `cofferdam mcp add`: accepts a server with its command, permissions and tools.
 
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::description::{describe_server, describe_unusable, find_unusable};
-use super::{inspect_settings, load_context};
+use super::{inspect_settings, load_context, login};
 use crate::args::CommonArgs;
 use crate::context::AppContext;
 use crate::error::{CliError, CommandResult};
@@ -37,6 +38,9 @@ pub(in crate::mcp) fn run(common: &CommonArgs, args: AddArgs) -> CommandResult {
         (None, _) => (args.to_settings(common, &context)?, true),
     };
     let lock_file = context::lock_file(common, &context.user_dirs);
+    if args.http.login {
+        eprint_line(&login::describe(&args.name, &login::log_in_to(common, &context, &settings)?));
+    }
     let inspection = inspect_settings(common, &context, &settings)?;
     if inspection.tools.is_empty() {
         return Err(CliError::new(format!("the server `{}` offers no tools", settings.name)));
@@ -210,11 +214,24 @@ impl ProgramArgs {
 impl ServerUrlArgs {
     /// Returns an option in use that only a server with a URL has.
     fn first_option(&self) -> Option<&'static str> {
-        let Self { url: _, header, address, allow_plain_http } = self;
+        let Self {
+            url: _,
+            header,
+            address,
+            allow_plain_http,
+            login,
+            client_id,
+            scope,
+            callback_port,
+        } = self;
         let options = [
             ("--header", !header.is_empty()),
             ("--address", !address.is_empty()),
             ("--allow-plain-http", *allow_plain_http),
+            ("--login", *login),
+            ("--client-id", client_id.is_some()),
+            ("--scope", !scope.is_empty()),
+            ("--callback-port", callback_port.is_some()),
         ];
         options.into_iter().find(|(_, is_used)| *is_used).map(|(option, _)| option)
     }
@@ -228,6 +245,9 @@ impl ServerUrlArgs {
         }
         server.addresses.clone_from(&self.address);
         server.allow_plain_http = self.allow_plain_http;
+        server.login.client_id.clone_from(&self.client_id);
+        server.login.scopes.clone_from(&self.scope);
+        server.login.callback_port = self.callback_port.map(NonZeroU16::get);
         Ok(server)
     }
 }

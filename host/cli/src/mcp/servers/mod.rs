@@ -1,15 +1,20 @@
-//! `cofferdam mcp add`, `list`, `inspect` and `remove`: MCP servers whose tools the model can call.
+//! `cofferdam mcp add`, `list`, `inspect`, `remove`, `login` and `logout`: MCP servers whose tools
+//! the model can call.
 
 mod add;
 mod description;
 mod inspect;
 mod list;
+mod login;
+mod logout;
 mod remove;
 mod secrets;
 
 pub(super) use add::run as add;
 pub(super) use inspect::run as inspect;
 pub(super) use list::run as list;
+pub(super) use login::run as login;
+pub(super) use logout::run as logout;
 pub(super) use remove::run as remove;
 
 use std::sync::Arc;
@@ -18,9 +23,10 @@ use crate::args::CommonArgs;
 use crate::context::{self, AppContext};
 use crate::error::CliError;
 use cofferdam::HostBuilder;
-use cofferdam::config::ServerSettings;
+use cofferdam::config::{ServerSettings, UserDirectories};
 use cofferdam::plugins::{AcceptedPlugins, AcceptedServer};
 use cofferdam::sandbox::{ComponentDigest, InstanceAllocation};
+use cofferdam_mcp::login::LoginStore;
 use cofferdam_mcp::servers::{
     McpServer, ServerInspection, ServerTarget, ServerTimeouts, inspect_server,
 };
@@ -29,7 +35,7 @@ use cofferdam_mcp::servers::{
 /// is not accepted is recorded with the reason.
 pub(crate) fn add_sources(
     builder: HostBuilder,
-    common: &CommonArgs,
+    user: (&CommonArgs, &UserDirectories),
     servers: &[ServerSettings],
     accepted: &AcceptedPlugins,
 ) -> HostBuilder {
@@ -42,7 +48,7 @@ pub(crate) fn add_sources(
             );
             return builder.refused_source(name, reason, Vec::new());
         };
-        let server = endpoint(common, settings).and_then(|endpoint| {
+        let server = endpoint(user, settings).and_then(|endpoint| {
             McpServer::new(settings, accepted, endpoint, ServerTimeouts::default())
         });
         match server {
@@ -76,9 +82,18 @@ fn find_server<'a>(context: &'a AppContext, name: &str) -> Result<&'a ServerSett
     })
 }
 
-/// Returns how a server is reached, with the secrets of its headers.
-fn endpoint(common: &CommonArgs, settings: &ServerSettings) -> Result<ServerTarget, String> {
-    ServerTarget::new(settings, |source| secrets::read(common, source))
+/// Returns how a server is reached, with the secrets of its headers and the token of its login.
+fn endpoint(
+    (common, user_dirs): (&CommonArgs, &UserDirectories),
+    settings: &ServerSettings,
+) -> Result<ServerTarget, String> {
+    let endpoint = ServerTarget::new(settings, |source| secrets::read(common, source))?;
+    Ok(endpoint.with_login(&login_store(user_dirs), &settings.name))
+}
+
+/// Returns the tokens of all logins.
+fn login_store(user_dirs: &UserDirectories) -> LoginStore {
+    LoginStore::new(user_dirs.mcp_logins())
 }
 
 /// Starts a server or connects to it, and lists its tools.
@@ -88,7 +103,7 @@ fn inspect_settings(
     settings: &ServerSettings,
 ) -> Result<ServerInspection, CliError> {
     let host = context.open_host()?;
-    let endpoint = endpoint(common, settings).map_err(|problem| {
+    let endpoint = endpoint((common, &context.user_dirs), settings).map_err(|problem| {
         CliError::configuration(format!("cannot use the server `{}`: {problem}", settings.name))
     })?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

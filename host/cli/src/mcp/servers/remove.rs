@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use super::add::config_file;
-use super::load_context;
+use super::{load_context, login_store};
 use crate::args::CommonArgs;
 use crate::error::{CliError, CommandResult};
 use crate::print::print_line;
@@ -27,6 +27,11 @@ pub(in crate::mcp) fn run(common: &CommonArgs, name: &str) -> CommandResult {
     lock_file.update(|lock| {
         lock.remove_server(name);
     })?;
+    let logins = login_store(&context.user_dirs);
+    if is_accepted || is_configured {
+        // The name is that of a server, so it is valid.
+        logins.remove(name).map_err(|error| CliError::new(error.to_string()))?;
+    }
     let file = config_file(common, &context);
     let home = common.environment.home.as_deref();
     remove_server(&file, name, home).map_err(|error| {

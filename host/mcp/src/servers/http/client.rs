@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use cofferdam::model::ApiKey;
 use cofferdam::policy::HttpUrl;
-use cofferdam::sandbox::{OriginClient, OriginRequest};
+use cofferdam::sandbox::{HttpReach, OriginClient, OriginRequest, OriginResponse};
 use futures_util::stream::BoxStream;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use rmcp::model::{ClientNotification, ClientRequest, JsonRpcMessage};
 use rmcp::service::{RoleClient, TxJsonRpcMessage};
@@ -19,6 +19,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::sync::Semaphore;
 
+use super::authorization::{Authorization, bearer};
 use super::endpoint::HttpServerTarget;
 use super::events::{StreamPurpose, event_stream};
 use super::{MAX_REQUESTS, response};
@@ -56,6 +57,7 @@ pub(super) struct HttpConnectionState {
     url: HttpUrl,
     headers: HeaderMap,
     secrets: Vec<ApiKey>,
+    authorization: Authorization,
     pub(super) guard: MessageGuard,
     pub(super) fault: ConnectionFault,
     pub(super) requests: ServerRequests,
@@ -104,13 +106,16 @@ impl MessageKind {
 impl HttpConnectionState {
     /// Ends the connection for a reason.
     pub(super) fn fail(&self, reason: String) -> StreamableHttpError<HttpProblem> {
+        // A part of the reason may be from the server.
+        let reason = self.redact(reason);
         self.fault.report(reason.clone());
         StreamableHttpError::Client(HttpProblem(reason))
     }
 
     /// Takes the secrets of the connection out of a text.
     pub(super) fn redact(&self, text: String) -> String {
-        self.secrets.iter().fold(text, |text, secret| secret.redact(&text))
+        let text = self.secrets.iter().fold(text, |text, secret| secret.redact(&text));
+        self.authorization.redact(text)
     }
 
     fn request(
@@ -137,13 +142,13 @@ impl HttpConnectionState {
 impl HttpServerClient {
     /// Creates the client of a connection.
     pub(in crate::servers) fn new(
-        origin: OriginClient,
+        (origin, reach): (OriginClient, HttpReach),
         endpoint: &HttpServerTarget,
-        requests: ServerRequests,
-        fault: ConnectionFault,
+        (requests, fault): (ServerRequests, ConnectionFault),
     ) -> Self {
         Self(Arc::new(HttpConnectionState {
             origin,
+            authorization: Authorization::new(endpoint.tokens.clone(), reach),
             url: endpoint.url.clone(),
             headers: endpoint.headers.clone(),
             secrets: endpoint.secrets.clone(),
@@ -157,6 +162,30 @@ impl HttpServerClient {
 
     pub(in crate::servers) fn url(&self) -> &HttpUrl {
         &self.0.url
+    }
+
+    /// Sends a request with the token of the login. If the server rejects the token, it is
+    /// refreshed once.
+    async fn send_authorized(&self, request: OriginRequest) -> Result<OriginResponse, String> {
+        let token = self.0.authorization.current().await?;
+        let response = self.send_with(request.clone(), token.as_ref()).await?;
+        let rejected = token.filter(|_| response.status == StatusCode::UNAUTHORIZED);
+        let Some(rejected) = rejected else { return Ok(response) };
+        match self.0.authorization.replace(&rejected).await? {
+            Some(token) => self.send_with(request, Some(&token)).await,
+            None => Ok(response),
+        }
+    }
+
+    async fn send_with(
+        &self,
+        mut request: OriginRequest,
+        token: Option<&ApiKey>,
+    ) -> Result<OriginResponse, String> {
+        if let Some(value) = token.and_then(bearer) {
+            request.headers.insert(AUTHORIZATION, value);
+        }
+        self.0.origin.send(request).await.map_err(|error| error.to_string())
     }
 
     async fn post(
@@ -184,12 +213,12 @@ impl HttpServerClient {
         if kind == MessageKind::Call {
             request.head_timeout = CALL_HEAD_TIMEOUT;
         }
-        let response = match state.origin.send(request).await {
+        let response = match self.send_authorized(request).await {
             Ok(response) => response,
-            Err(error) if kind == MessageKind::OneWay => {
-                return Err(StreamableHttpError::Client(HttpProblem(error.to_string())));
+            Err(problem) if kind == MessageKind::OneWay => {
+                return Err(StreamableHttpError::Client(HttpProblem(problem)));
             }
-            Err(error) => return Err(state.fail(error.to_string())),
+            Err(problem) => return Err(state.fail(problem)),
         };
         if let Some(id) = answered {
             state.guard.end_request(&id);
@@ -222,7 +251,7 @@ impl StreamableHttpClient for HttpServerClient {
         let mut request = self.0.request(Method::DELETE, custom_headers, Some(&session_id));
         request.head_timeout = DELETE_TIMEOUT;
         // Whether the server ends the session is its own business.
-        let _ = self.0.origin.send(request).await;
+        let _ = self.send_authorized(request).await;
         Ok(())
     }
 
@@ -248,9 +277,8 @@ impl StreamableHttpClient for HttpServerClient {
         if let Some(id) = last_event_id.and_then(|id| HeaderValue::from_str(&id).ok()) {
             request.headers.insert(LAST_EVENT_ID, id);
         }
-        let sent = state.origin.send(request).await;
-        let response =
-            sent.map_err(|error| StreamableHttpError::Client(HttpProblem(error.to_string())))?;
+        let sent = self.send_authorized(request).await;
+        let response = sent.map_err(|problem| StreamableHttpError::Client(HttpProblem(problem)))?;
         let is_stream = response::media_type(&response.headers) == response::EVENT_STREAM;
         if response.status != StatusCode::OK || !is_stream {
             return Err(StreamableHttpError::ServerDoesNotSupportSse);

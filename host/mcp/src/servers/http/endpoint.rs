@@ -4,7 +4,9 @@ use cofferdam::config::{HttpServer, SecretSource};
 use cofferdam::model::ApiKey;
 use cofferdam::policy::{HttpUrl, NetworkRules};
 use cofferdam::sandbox::{HttpReach, ServerAccess};
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::login::{LoginStore, LoginTokens};
 
 /// The longest secret of a header, in bytes.
 const MAX_SECRET_LEN: usize = 8 << 10;
@@ -17,6 +19,7 @@ pub struct HttpServerTarget {
     allow_plain_http: bool,
     pub(super) headers: HeaderMap,
     pub(super) secrets: Vec<ApiKey>,
+    pub(super) tokens: Option<LoginTokens>,
 }
 
 impl HttpServerTarget {
@@ -53,7 +56,19 @@ impl HttpServerTarget {
             allow_plain_http: server.allow_plain_http,
             headers,
             secrets,
+            tokens: None,
         })
+    }
+
+    /// Sends the token of a login with each request, unless a configured header already has one. A
+    /// token is never sent without encryption to another machine.
+    #[must_use]
+    pub fn with_login(self, store: &LoginStore, name: &str) -> Self {
+        let origin = self.url.origin();
+        let is_safe = origin.is_encrypted() || origin.is_loopback();
+        let is_free = !self.headers.contains_key(AUTHORIZATION);
+        let tokens = LoginTokens::new(store.clone(), name, &self.url);
+        Self { tokens: (is_safe && is_free).then_some(tokens), ..self }
     }
 
     /// Returns the origins that the host may connect to for this server.

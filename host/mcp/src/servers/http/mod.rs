@@ -2,8 +2,9 @@
 //!
 //! The SDK speaks the protocol; [`HttpServerClient`] sends its requests. It connects only to the
 //! origin of the server, through the address checks of the host. Everything that the server sends
-//! is limited before the SDK sees it, and the secrets of its headers are taken out of it.
+//! is limited before the SDK sees it, and the secrets of its requests are taken out of it.
 
+mod authorization;
 mod client;
 mod endpoint;
 mod events;
@@ -27,6 +28,8 @@ const MAX_STREAM_RETRIES: usize = 4;
 const MAX_STREAM_PAUSE: Duration = Duration::from_secs(10);
 /// The number of requests at once.
 const MAX_REQUESTS: usize = 16;
+/// The number of messages that wait to be handled.
+const MAX_WAITING_MESSAGES: usize = 4;
 /// How long a notification or an answer may take to be sent.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -42,6 +45,7 @@ pub(super) fn transport(
     retries.max_times = Some(MAX_STREAM_RETRIES);
     retries.max_delay = Some(MAX_STREAM_PAUSE);
     config.retry_config = Arc::new(retries);
+    config.channel_buffer_capacity = MAX_WAITING_MESSAGES;
     config.max_sse_event_size = MAX_MESSAGE_LEN;
     config.max_json_response_size = MAX_MESSAGE_LEN;
     StreamableHttpClientTransport::with_client(client, config)

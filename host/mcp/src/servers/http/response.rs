@@ -13,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::client::{HttpConnectionState, HttpProblem, HttpResult, MessageKind};
 use super::events::{StreamPurpose, event_stream};
+use crate::login::LoginChallenge;
 use crate::servers::message_guard::MAX_MESSAGE_LEN;
 use crate::servers::shown;
 
@@ -109,12 +110,32 @@ async fn read_message(
     body: &mut OriginBody,
     state: &HttpConnectionState,
 ) -> Result<RxJsonRpcMessage<RoleClient>, String> {
-    let bytes = body.read_all(MAX_MESSAGE_LEN, BODY_TIMEOUT).await;
-    let bytes = bytes.map_err(|error| error.to_string())?;
-    state.guard.count_input(1, bytes.len())?;
+    let reading = tokio::time::timeout(BODY_TIMEOUT, read_body(body, state));
+    let bytes = reading.await.map_err(|_| {
+        let limit = BODY_TIMEOUT.as_secs();
+        format!("it does not send its whole response within {limit} seconds")
+    })??;
+    state.guard.count_input(1, 0)?;
     let text = state.redact(String::from_utf8_lossy(&bytes).into_owned());
     let message = state.guard.admit(text.as_bytes())?;
     message.ok_or_else(|| "its response is not a message of MCP".to_owned())
+}
+
+/// Reads a body. All bodies that are read at the same time count together.
+async fn read_body(body: &mut OriginBody, state: &HttpConnectionState) -> Result<Vec<u8>, String> {
+    let too_large = || Err(format!("it sent a response of more than {MAX_MESSAGE_LEN} bytes"));
+    if body.announced_length().is_some_and(|length| length > MAX_MESSAGE_LEN as u64) {
+        return too_large();
+    }
+    let mut bytes = Vec::new();
+    while let Some(piece) = body.chunk().await.map_err(|error| error.to_string())? {
+        state.guard.count_input(0, piece.len())?;
+        if bytes.len() + piece.len() > MAX_MESSAGE_LEN {
+            return too_large();
+        }
+        bytes.extend_from_slice(&piece);
+    }
+    Ok(bytes)
 }
 
 /// Reads the response to a message that failed.
@@ -125,12 +146,18 @@ async fn read_failure(
 ) -> HttpResult<StreamableHttpPostResponse> {
     let status = response.status;
     let problem = match status {
-        StatusCode::UNAUTHORIZED => Some(
-            "it demands authentication (HTTP 401)\nhint: configure a header with a token, or run \
-                `cofferdam mcp login`"
-                .to_owned(),
-        ),
-        StatusCode::FORBIDDEN => Some("it refuses access (HTTP 403)".to_owned()),
+        StatusCode::UNAUTHORIZED => Some(format!(
+            "it demands authentication (HTTP 401)\nhint: log in with `cofferdam mcp login {}`, or \
+                configure a header with a token",
+            state.requests.server_name()
+        )),
+        StatusCode::FORBIDDEN => {
+            let scope = LoginChallenge::read(&response.headers).scope;
+            Some(scope.map_or_else(
+                || "it refuses access (HTTP 403)".to_owned(),
+                |scope| format!("it demands the scope `{}` (HTTP 403)", shown(&scope)),
+            ))
+        }
         status if status.is_redirection() => Some(describe_redirect(status, &response.headers)),
         _ => None,
     };
