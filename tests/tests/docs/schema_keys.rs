@@ -225,7 +225,13 @@ fn numbers_of_the_configuration_have_the_bounds_of_the_program() {
             let highest = schema["maximum"].as_i64();
             let values = [lowest, lowest.map(|n| n - 1), highest.map(|n| n + 1)];
             for value in values.into_iter().flatten() {
-                let document = table.document(key, json!(value));
+                let mut document = table.document(key, json!(value));
+                if table.path.iter().any(|name| name == "servers") {
+                    // A server has a program or a URL, whose keys differ.
+                    let is_http = key == "callback_port";
+                    let kind = if is_http { "url" } else { "command" };
+                    document["mcp"]["servers"]["example"][kind] = json!("https://example.com/");
+                }
                 let text = toml::to_string(&document).expect("it can be written as TOML");
                 home.write_file("config.toml", &text);
                 let ran = home.run(&["policy", "show", "--config", "../config.toml"]);

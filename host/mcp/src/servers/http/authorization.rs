@@ -13,13 +13,13 @@ use crate::login::LoginTokens;
 const MAX_KNOWN_TOKENS: usize = 4;
 
 /// The token of the requests of one connection, if the user has logged in.
-pub(super) struct Authorization {
+pub(super) struct RequestAuthorization {
     tokens: Option<LoginTokens>,
     reach: HttpReach,
     known: Mutex<VecDeque<ApiKey>>,
 }
 
-impl Authorization {
+impl RequestAuthorization {
     pub(super) fn new(tokens: Option<LoginTokens>, reach: HttpReach) -> Self {
         Self { tokens, reach, known: Mutex::default() }
     }

@@ -19,7 +19,7 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::sync::Semaphore;
 
-use super::authorization::{Authorization, bearer};
+use super::authorization::{RequestAuthorization, bearer};
 use super::endpoint::HttpServerTarget;
 use super::events::{StreamPurpose, event_stream};
 use super::{MAX_REQUESTS, response};
@@ -57,7 +57,7 @@ pub(super) struct HttpConnectionState {
     url: HttpUrl,
     headers: HeaderMap,
     secrets: Vec<ApiKey>,
-    authorization: Authorization,
+    authorization: RequestAuthorization,
     pub(super) guard: MessageGuard,
     pub(super) fault: ConnectionFault,
     pub(super) requests: ServerRequests,
@@ -148,7 +148,7 @@ impl HttpServerClient {
     ) -> Self {
         Self(Arc::new(HttpConnectionState {
             origin,
-            authorization: Authorization::new(endpoint.tokens.clone(), reach),
+            authorization: RequestAuthorization::new(endpoint.tokens.clone(), reach),
             url: endpoint.url.clone(),
             headers: endpoint.headers.clone(),
             secrets: endpoint.secrets.clone(),
