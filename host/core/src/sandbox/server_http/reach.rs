@@ -140,10 +140,13 @@ mod tests {
         connected.map(drop).map_err(|error| error.to_string())
     }
 
+    /// The server, its addresses, whether plain HTTP is allowed, the URL, and the error.
+    type Case<'a> = (&'a str, &'a [&'a str], bool, &'a str, Option<&'a str>);
+
     #[tokio::test]
     async fn only_encrypted_public_and_permitted_origins_are_connected_to() {
         let public = "https://93.184.215.14/mcp";
-        let table: &[(&str, &[&str], bool, &str, Option<&str>)] = &[
+        let table: &[Case<'_>] = &[
             (public, &[], false, public, None),
             (public, &[], false, "https://8.8.8.8/token", None),
             (public, &[], false, "http://8.8.8.8/token", Some("not be encrypted")),
